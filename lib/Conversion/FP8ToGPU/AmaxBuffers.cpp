@@ -12,9 +12,10 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Launches a kernel that sets the `count` elements at `memref` to 0.
-static void launchClear(OpBuilder &builder, KernelTable &kernels, Location loc, Value memref, int64_t count) {
-  if (count == 0)
+/// Launches a kernel that sets all elements at `memref`, of rank 0 or 1, to 0.
+static void launchClear(OpBuilder &builder, KernelTable &kernels, Location loc, Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (type.hasStaticShape() && type.getNumElements() == 0)
     return;
   KernelSpec spec;
   spec.name = "clear_amax";
@@ -24,8 +25,18 @@ static void launchClear(OpBuilder &builder, KernelTable &kernels, Location loc, 
     Expr i = b.block(0) * 256 + b.thread();
     b.when(i < b.argument(1), [&] { b.store(b.real(0.0f), b.at(b.globalPointer(0), i * 4)); });
   });
-  Value blocks = arith::ConstantIndexOp::create(builder, loc, llvm::divideCeil(count, 256));
-  Value size = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(count));
+  Value blocks, size;
+  if (type.hasStaticShape()) {
+    blocks = arith::ConstantIndexOp::create(builder, loc, llvm::divideCeil(type.getNumElements(), 256));
+    size = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(type.getNumElements()));
+  } else {
+    auto count = cast<Value>(memref::getMixedSize(builder, loc, memref, 0));
+    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+    Value ofBlock = arith::ConstantIndexOp::create(builder, loc, 256);
+    blocks = builder.createOrFold<arith::CeilDivUIOp>(loc, count, ofBlock);
+    blocks = builder.createOrFold<arith::MaxUIOp>(loc, blocks, one); // a grid has a block
+    size = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), count);
+  }
   launchKernel(builder, loc, kernel, blocks, {memref, size});
 }
 
@@ -46,7 +57,7 @@ static void joinBuffers(ArrayRef<memref::AllocOp> allocs, KernelTable &kernels) 
   auto count = static_cast<int64_t>(allocs.size());
   Value vector = memref::AllocOp::create(
       builder, first.getLoc(), MemRefType::get({count}, builder.getF32Type()), first.getAlignmentAttr());
-  launchClear(builder, kernels, first.getLoc(), vector, count);
+  launchClear(builder, kernels, first.getLoc(), vector);
   for (auto [i, alloc] : llvm::enumerate(allocs)) {
     auto type = MemRefType::get({}, builder.getF32Type(),
                                 StridedLayoutAttr::get(builder.getContext(), i, ArrayRef<int64_t>()));
@@ -89,15 +100,12 @@ void AmaxBuffers::clear(KernelTable &kernels) {
       joined[use.launch->getBlock()].push_back(use.getAmax().getDefiningOp<memref::AllocOp>());
     } else {
       OpBuilder builder(use.launch);
-      launchClear(builder, kernels, use.launch.getLoc(), use.getAmax(),
-                  cast<MemRefType>(use.getAmax().getType()).getNumElements());
+      launchClear(builder, kernels, use.launch.getLoc(), use.getAmax());
     }
   }
   for (Operation *vector : vectors) {
     OpBuilder builder(vector->getBlock(), std::next(vector->getIterator()));
-    Value memref = vector->getResult(0);
-    launchClear(builder, kernels, vector->getLoc(), memref,
-                cast<MemRefType>(memref.getType()).getNumElements());
+    launchClear(builder, kernels, vector->getLoc(), vector->getResult(0));
   }
   for (auto &[block, allocs] : joined)
     joinBuffers(allocs, kernels);

@@ -5,6 +5,7 @@
 // Elements in registers and scales, of kernels with a scale per block or row.
 
 #include "BlockKernel.h"
+#include "ElementAccess.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -66,9 +67,10 @@ static Expr buildScaleInv(KernelBuilder &b, Expr scale, Type type) {
 void BlockKernel::storeScaleInv(const TileScaling &scaling, Expr scale, Expr row, Expr column) {
   for (const TileOperand &operand : scaling.scaleInv) {
     const TileStrides &strides = *operand.strides;
-    Expr position = widen(row) * strides.row.known + widen(column) * strides.column.known;
+    Expr position = widen(row) * getStride(b, operand, strides.row) +
+                    widen(column) * getStride(b, operand, strides.column);
     if (strides.batch.known != 0)
-      position = position + widen(batch) * strides.batch.known;
+      position = position + widen(batch) * getStride(b, operand, strides.batch);
     b.store(buildScaleInv(b, scale, operand.getElementType()),
             b.at(pointer(operand), position * operand.getElementBytes()));
   }

@@ -61,8 +61,7 @@ void fp8::launchSumOfRows(OpBuilder &builder, LoweringContext &context, Location
   unsigned from = arguments.addPointer(rows), to = arguments.addPointer(sums), countArgument = 0;
   bool isDynamic = ShapedType::isDynamic(count);
   if (isDynamic)
-    countArgument =
-        arguments.addI32(cast<Value>(memref::getMixedSize(builder, loc, rows, 0)));
+    countArgument = arguments.addI32(cast<Value>(memref::getMixedSize(builder, loc, rows, 0)));
   KernelSpec spec;
   spec.name = "sum_of_rows";
   spec.kind = "reductions";
@@ -74,13 +73,12 @@ void fp8::launchSumOfRows(OpBuilder &builder, LoweringContext &context, Location
     Expr read = atMost(column, columns - 1);
     Value start = b.globalPointer(from), zero = b.real(0.0f).getValue();
     Expr end = isDynamic ? b.argument(countArgument) + (kWarps - 1) : b.number(count + kWarps - 1);
-    Value sum =
-        b.loop(b.number(0), (end - b.warp()) / kWarps, zero,
-               [&](Expr i, ValueRange carried) -> SmallVector<Value> {
-                 Expr row = i * kWarps + b.warp();
-                 Expr position = widen(row) * columns + widen(read);
-                 return {(b.expr(carried[0]) + b.load(b.getF32Type(), b.at(start, position * 4))).getValue()};
-               })[0];
+    Value sum = b.loop(
+        b.number(0), (end - b.warp()) / kWarps, zero, [&](Expr i, ValueRange carried) -> SmallVector<Value> {
+          Expr row = i * kWarps + b.warp();
+          Expr position = widen(row) * columns + widen(read);
+          return {(b.expr(carried[0]) + b.load(b.getF32Type(), b.at(start, position * 4))).getValue()};
+        })[0];
     Value shared = b.staticShared(MemRefType::get({kWarps, kColumns}, b.getF32Type()));
     memref::StoreOp::create(b, sum, shared, ValueRange{toIndex(b, b.warp()), toIndex(b, b.lane())});
     b.barrier();

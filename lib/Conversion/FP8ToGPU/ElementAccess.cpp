@@ -80,8 +80,7 @@ Value fp8::getAddress(KernelBuilder &b, const TileSpace &space, const TileOperan
   } else {
     SmallVector<Value> symbols;
     for (unsigned argument : operand.strideArguments)
-      symbols.push_back(
-          arith::IndexCastOp::create(b, b.getIndexType(), b.getKernel().getArgument(argument)));
+      symbols.push_back(arith::IndexCastOp::create(b, b.getIndexType(), b.getKernel().getArgument(argument)));
     Value index =
         affine::expandAffineExpr(b, b.getLoc(), operand.position, getDims(b, space, place), symbols);
     position = b.expr(arith::IndexCastOp::create(b, b.getI64Type(), index));

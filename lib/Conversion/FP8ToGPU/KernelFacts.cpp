@@ -52,6 +52,7 @@ void FactWriter::addBuffer(Value buffer) {
   add(findBaseAlignment(buffer));
   add(isOperandAligned(buffer));
   add(isUnread(buffer));
+  add(static_cast<bool>(findPaddedPitch(buffer)));
 }
 
 void FactWriter::addValue(Value value) {

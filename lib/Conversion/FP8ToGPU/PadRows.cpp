@@ -8,8 +8,10 @@
 #include "Product.h"
 #include "fp8/Conversion/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace fp8 {
@@ -91,6 +93,36 @@ static Value buildPadded(OpBuilder &builder, memref::AllocOp alloc, unsigned row
   return memref::ExpandShapeOp::create(builder, loc, type.getShape(), rows, groups);
 }
 
+/// As above, for a matrix whose rows have a size that only the call knows. Products find the pitch by
+/// findPaddedPitch().
+static Value buildPaddedMatrix(OpBuilder &builder, memref::AllocOp alloc) {
+  Location loc = alloc.getLoc();
+  MemRefType type = alloc.getType();
+  SmallVector<OpFoldResult> sizes = memref::getMixedSizes(builder, loc, alloc.getResult());
+  Value perPitch =
+      arith::ConstantIndexOp::create(builder, loc, kOperandAlignment / (type.getElementTypeBitWidth() / 8));
+  Value units = arith::CeilDivUIOp::create(builder, loc, cast<Value>(sizes[1]), perPitch);
+  SmallVector<Value> dynamic(alloc.getDynamicSizes());
+  dynamic.back() = arith::MulIOp::create(builder, loc, units, perPitch);
+  auto padded = memref::AllocOp::create(builder, loc, type, dynamic, alloc.getAlignmentAttr());
+  SmallVector<OpFoldResult> zeros(2, builder.getIndexAttr(0)), ones(2, builder.getIndexAttr(1));
+  return memref::SubViewOp::create(builder, loc, padded, zeros, sizes, ones);
+}
+
+Value fp8::findPaddedPitch(Value memref) {
+  auto view = memref.getDefiningOp<memref::SubViewOp>();
+  auto padded = view ? view.getSource().getDefiningOp<memref::AllocOp>() : memref::AllocOp();
+  if (!padded || !padded.getType().getElementType().isFloat() || padded.getType().getRank() != 2 ||
+      !padded.getType().isDynamicDim(1) || !llvm::all_of(view.getMixedOffsets(), isZeroInteger) ||
+      !view.hasUnitStride() || view.getType().getRank() != 2)
+    return nullptr;
+  Value pitch = padded.getDynamicSizes().back();
+  auto product = pitch.getDefiningOp<arith::MulIOp>();
+  int64_t bytes = padded.getType().getElementTypeBitWidth() / 8;
+  std::optional<int64_t> factor = product ? getConstantIntValue(product.getRhs()) : std::nullopt;
+  return factor && *factor * bytes % kOperandAlignment == 0 ? pitch : nullptr;
+}
+
 /// Replaces `from` by `to`, of the same shape and other strides; the types of its views follow.
 static void replaceMemory(OpBuilder &builder, Value from, Value to) {
   for (OpOperand &use : llvm::make_early_inc_range(from.getUses())) {
@@ -114,13 +146,21 @@ static void replaceMemory(OpBuilder &builder, Value from, Value to) {
 /// Pads the rows of a buffer if products read it, its rows need it, and all its users take that.
 static void padRows(memref::AllocOp alloc) {
   MemRefType type = alloc.getType();
-  if (!type.hasStaticShape() || !type.getLayout().isIdentity() || !type.getElementType().isFloat() ||
-      type.getElementTypeBitWidth() > 16 || type.getNumElements() == 0 ||
+  if (!type.getLayout().isIdentity() || !type.getElementType().isFloat() ||
+      type.getElementTypeBitWidth() > 16 || llvm::is_contained(type.getShape(), 0) ||
       !llvm::all_of(alloc->getUsers(), takesStrides))
     return;
   std::optional<unsigned> rowDims = findRowDims(alloc);
   if (!rowDims)
     return;
+  if (!type.hasStaticShape()) {
+    if (type.getRank() != 2 || *rowDims != 1 || !type.isDynamicDim(1))
+      return;
+    OpBuilder builder(alloc);
+    replaceMemory(builder, alloc, buildPaddedMatrix(builder, alloc));
+    alloc.erase();
+    return;
+  }
   int64_t rowSize = ShapedType::getNumElements(type.getShape().take_back(*rowDims));
   bool isOneRow = rowSize == type.getNumElements();
   if (isOneRow || rowSize * type.getElementTypeBitWidth() / 8 % kOperandAlignment == 0)

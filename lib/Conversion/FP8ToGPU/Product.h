@@ -101,6 +101,10 @@ struct Product {
 /// What cp.async, TMA and 16-byte loads need: the alignment of operands, their rows and batches, in bytes.
 inline constexpr int64_t kOperandAlignment = 16;
 
+/// Returns the pitch in elements of a matrix that fp8-pad-rows has given rows of a multiple of 16 bytes,
+/// whose size only the call knows; null for others.
+mlir::Value findPaddedPitch(mlir::Value memref);
+
 /// Returns whether the first element of `memref` is known to be at a multiple of kOperandAlignment.
 bool isOperandAligned(mlir::Value memref);
 

@@ -143,6 +143,12 @@ static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location lo
   std::optional<BatchStrides> batch = findBatchStrides(type, operand.batch);
   auto isContiguous = [](std::optional<int64_t> stride) { return stride && *stride <= 1; };
   bool isTransposed = mayTranspose && !isContiguous(k) && isContiguous(rows);
+  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+  bool isMatrix = operand.batch.empty() && operand.rows.size() == 1 && operand.k.size() == 1;
+  if (Value pitch = findPaddedPitch(operand.memref); pitch && isMatrix && (isTransposed || isContiguous(k))) {
+    Value inBytes = builder.createOrFold<arith::MulIOp>(loc, pitch, index(bytes));
+    return ProductOperand{operand.memref, inBytes, index(0), index(bytes), isTransposed};
+  }
   reason = "the contracted dimension is not contiguous";
   if (!isContiguous(k) && !isTransposed)
     return std::nullopt;
@@ -160,7 +166,6 @@ static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location lo
   reason = "its start may not be a multiple of 16 bytes";
   if (!isOperandAligned(operand.memref))
     return std::nullopt;
-  auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); };
   ProductOperand result{operand.memref, index(*pitch * bytes), Value(), index(bytes), isTransposed};
   setBatchStrides(builder, loc, operand, *batch, result);
   return result;

@@ -11,7 +11,7 @@
 #include "TileKernel.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -23,19 +23,35 @@ using namespace fp8;
 
 /// Returns the length of blocks as runs of the index that counts through dimensions of these `sizes`, the
 /// last one fastest; nullopt if blocks of these `extents` (0: the whole dimension) are no runs. A run of
-/// everything may be longer.
+/// everything may be longer, and is of dynamic length where a size is.
 static std::optional<int64_t> joinExtents(ArrayRef<int64_t> sizes, ArrayRef<int64_t> extents) {
   int64_t run = 1;
   bool isWhole = true; // all dimensions so far
   for (size_t dim = sizes.size(); dim-- > 0;) {
     int64_t size = sizes[dim], extent = extents[dim] == 0 ? size : extents[dim];
-    bool isOutermost = ShapedType::getNumElements(sizes.take_front(dim)) == 1;
+    bool isOutermost = llvm::all_of(sizes.take_front(dim), [](int64_t outer) { return outer == 1; });
     if (size == 1)
       continue;
     if (!isWhole && extent != 1)
       return std::nullopt;
     if (!isWhole)
       continue;
+    if (ShapedType::isDynamic(extent)) {
+      run = ShapedType::kDynamic;
+      continue;
+    }
+    if (ShapedType::isDynamic(run)) {
+      if (extent != size || ShapedType::isDynamic(size))
+        return std::nullopt;
+      continue;
+    }
+    if (ShapedType::isDynamic(size)) {
+      if (extent != 1 && !isOutermost)
+        return std::nullopt;
+      run *= extent;
+      isWhole = false;
+      continue;
+    }
     if (extent >= size && (extents[dim] == 0 || !isOutermost)) {
       run *= size;
       continue;
@@ -58,7 +74,9 @@ struct Extent {
 
 /// Returns how blocks with runs of `run` of `size` rows, or columns, divide a tile; nullopt if they do not.
 static std::optional<Extent> divideTile(int64_t run, int64_t size) {
-  if (run >= size)
+  if (ShapedType::isDynamic(run)) // in one tile or several
+    return Extent{kTile, true};
+  if (!ShapedType::isDynamic(size) && run >= size)
     return Extent{kTile, size > kTile};
   if (run > kTile || !llvm::isPowerOf2_64(run))
     return std::nullopt;
@@ -69,7 +87,9 @@ static std::optional<Extent> divideTile(int64_t run, int64_t size) {
 static SmallVector<int64_t> countBlocks(ArrayRef<int64_t> sizes, ArrayRef<int64_t> block) {
   SmallVector<int64_t> counts;
   for (auto [size, extent] : llvm::zip_equal(sizes, block))
-    counts.push_back(extent == 0 ? 1 : llvm::divideCeil(size, extent));
+    counts.push_back(extent == 0                   ? 1
+                     : ShapedType::isDynamic(size) ? ShapedType::kDynamic
+                                                   : static_cast<int64_t>(llvm::divideCeil(size, extent)));
   return counts;
 }
 
@@ -141,18 +161,17 @@ static std::optional<SmallVector<TileScaling, 0>> describeScalings(QuantizeBlock
 
 /// Returns the parts of the kernel, for the first choice of batch, rows and columns that all blocks fit.
 static std::optional<TileWork> describe(QuantizeBlocksOp op) {
-  ArrayRef<int64_t> shape = cast<MemRefType>(op.getDataOut(0).getType()).getShape(),
-                    order = op.getTransposition(0);
-  if (!ShapedType::isStaticShape(shape)) {
-    remarkGeneric(op, "its tensor is of dynamic shape");
+  SmallVector<int64_t> sizes = ElementRegion::of(op)->getShape();
+  unsigned rank = sizes.size();
+  if (rank != 0 && ShapedType::isDynamic(sizes.back())) {
+    remarkGeneric(op, "the size of its last dimension is dynamic");
     return std::nullopt;
   }
-  SmallVector<int64_t> sizes =
-      order.empty() ? SmallVector<int64_t>(shape) : applyPermutation(shape, invertPermutationVector(order));
-  unsigned rank = sizes.size();
   for (unsigned columnDims = 1; columnDims <= rank; ++columnDims)
     for (unsigned batchDims = 0; batchDims + columnDims <= rank; ++batchDims) {
       TileSpace space(sizes, batchDims, columnDims);
+      if (ShapedType::isDynamic(space.columns))
+        continue;
       std::optional<SmallVector<TileScaling, 0>> scalings = describeScalings(op, space);
       if (!scalings || space.batches == 0)
         continue;
@@ -163,13 +182,26 @@ static std::optional<TileWork> describe(QuantizeBlocksOp op) {
       }
       return work;
     }
-  remarkGeneric(op, "its blocks are no parts of tiles of 128 x 128, or its data is of dynamic strides");
+  remarkGeneric(op,
+                "its blocks are no parts of tiles of 128 x 128, or the layout of its data has no strides");
   return std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
 // Launches
 //===----------------------------------------------------------------------===//
+
+/// Returns the number of blocks, or one where there are no elements.
+static OpFoldResult countBlocksOf(OpBuilder &builder, const TileWork &work, const TileScaling &scaling) {
+  ArrayRef<int64_t> sizes = scaling.counts.sizes;
+  if (ShapedType::isStaticShape(sizes))
+    return builder.getIndexAttr(ShapedType::getNumElements(sizes));
+  OpFoldResult rows = ShapedType::isDynamic(scaling.counts.rows)
+                          ? countRowBlocks(builder, work, scaling.rows)
+                          : multiply(builder, work.loc, work.buildBatches(builder),
+                                     builder.getIndexAttr(scaling.counts.rows));
+  return multiply(builder, work.loc, rows, builder.getIndexAttr(scaling.counts.columns));
+}
 
 /// Computes the amaxes of blocks that span tiles. The kernel of the casts computes the extra results: it
 /// reads the inputs again, in whose memory an extra result may be, as the new value of a weight is.
@@ -195,9 +227,11 @@ bool fp8::lowerQuantizeBlocks(OpBuilder &builder, QuantizeBlocksOp op, LoweringC
   for (TileScaling &scaling : work->scalings) {
     if (!scaling.isSpanning())
       continue;
-    int64_t count = ShapedType::getNumElements(scaling.counts.sizes);
+    OpFoldResult count = countBlocksOf(builder, *work, scaling);
+    std::optional<int64_t> known = getConstantIntValue(count);
+    auto type = MemRefType::get({known.value_or(ShapedType::kDynamic)}, builder.getF32Type());
     scaling.amaxes.memref =
-        memref::AllocOp::create(builder, op.getLoc(), MemRefType::get({count}, builder.getF32Type()));
+        memref::AllocOp::create(builder, op.getLoc(), type, known ? ValueRange() : cast<Value>(count));
   }
   if (llvm::any_of(work->scalings, [](const TileScaling &scaling) { return scaling.isSpanning(); }))
     launchMeasure(builder, context, *work);

@@ -140,7 +140,7 @@ bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &cont
   if (!inTiles)
     work->columns.reset();
   if (!work->data || (dataT && !inTiles && !canTransposeBytes(data, dataT, transposition))) {
-    remarkGeneric(op, "its data is of dynamic strides");
+    remarkGeneric(op, "the layout of its data has no strides");
     return false;
   }
   if (inTiles && isUnread(data)) // all products want the other layout

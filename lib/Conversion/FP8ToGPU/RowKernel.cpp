@@ -46,9 +46,10 @@ RowPlan::RowPlan(const Chip &chip, int64_t length, int64_t rows, int64_t kept, b
     if (llvm::divideCeil(length, lanes * width) * width * kept <= kRowRegisters)
       break;
   chunks = llvm::divideCeil(length, lanes * width);
-  rowsOfBlock = !hasSums                      ? 1
-                : ShapedType::isDynamic(rows) ? kRowsOfSums
-                                              : std::max<int64_t>(llvm::divideCeil(rows, 2 * chip.multiprocessors), 1);
+  rowsOfBlock = !hasSums ? 1
+                : ShapedType::isDynamic(rows)
+                    ? kRowsOfSums
+                    : std::max<int64_t>(llvm::divideCeil(rows, 2 * chip.multiprocessors), 1);
 }
 
 RowKernel::RowKernel(KernelBuilder &b, const TileWork &work, const RowPlan &plan)
@@ -119,8 +120,7 @@ void RowKernel::build() {
     row = firstRow + rowOfBlock;
     if (!space.isEmpty() && space.hasMultipleOfRows(plan.rowsOfBlock) && space.batches > 0)
       return computeRow(rowOfBlock, before);
-    return b.whenElse(
-        isRow(row), [&] { return computeRow(rowOfBlock, before); }, before);
+    return b.whenElse(isRow(row), [&] { return computeRow(rowOfBlock, before); }, before);
   };
   int64_t count = plan.rowsOfBlock / plan.teams;
   SmallVector<Value> carried =

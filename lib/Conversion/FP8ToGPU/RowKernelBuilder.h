@@ -63,7 +63,7 @@ private:
   const RowPlan &plan;
   const ElementRegion &region;
   Values pointers; ///< per argument
-  Expr rows = 0; ///< of a batch; 0 if there are no elements
+  Expr rows = 0;   ///< of a batch; 0 if there are no elements
   Expr thread = 0, lane = 0, batch = 0, firstRow = 0, row = 0;
   std::optional<Expr> scale;
   std::optional<ElementRandom> random; ///< of a cast that rounds stochastically

@@ -161,8 +161,8 @@ void BlockTiles::combine(const TileScaling &scaling, const BlockTable &table, Ex
 void BlockTiles::finishBlock(const TileScaling &scaling, const BlockTable &table, Expr block) {
   const TileSpace &counts = scaling.counts;
   Expr row = block / table.countColumns(), column = block % table.countColumns();
-  if (scaling.columns == 1 &&
-      scaling.scaleInv.front().strides->row.known < scaling.scaleInv.front().strides->column.known) {
+  const TileStrides &strides = *scaling.scaleInv.front().strides;
+  if (scaling.columns == 1 && (strides.column.isDynamic() || strides.row.known < strides.column.known)) {
     // Adjacent threads write adjacent scale_inv: those above each other of 8 columns.
     int64_t above = kTile / scaling.rows;
     row = block / 8 % above;
@@ -174,10 +174,16 @@ void BlockTiles::finishBlock(const TileScaling &scaling, const BlockTable &table
   auto place = [&](int64_t part) { return table.find(row * table.countParts() + part, chunkOfBlock, j); };
   Expr rowOfAll = scaling.spansRows ? b.number(0) : tileRow / scaling.rows + row;
   Expr columnOfAll = scaling.spansColumns ? b.number(0) : tileColumn / scaling.columns + column;
-  Expr isBlock = (rowOfAll < counts.rows) & (columnOfAll < counts.columns);
+  Expr rowsOfBlocks = counts.rows;
+  if (ShapedType::isDynamic(counts.rows))
+    rowsOfBlocks = (rows + (scaling.rows - 1)) / scaling.rows;
+  Expr isBlock = (rowOfAll < rowsOfBlocks) & (columnOfAll < counts.columns);
+  if (std::optional<Expr> live = isBatch())
+    isBlock = isBlock & *live;
   Value inMemory;
   if (scaling.isSpanning()) {
-    Expr number = (widen(batch) * counts.rows + widen(rowOfAll)) * counts.columns + widen(columnOfAll);
+    Expr before = widen(batch) * (rowsOfBlocks.isNumber() ? rowsOfBlocks : widen(rowsOfBlocks));
+    Expr number = (before + widen(rowOfAll)) * counts.columns + widen(columnOfAll);
     inMemory = b.at(pointers[scaling.amaxes.argument], number * 4);
   }
   Expr amax = b.real(0.0f);

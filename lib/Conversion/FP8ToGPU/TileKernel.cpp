@@ -37,7 +37,8 @@ TileKernel::TileKernel(KernelBuilder &b, const TileWork &work) : b(b), work(work
     tileRow = block / tilesN * kTile;
     batch = b.number(0);
   } else {
-    Expr tilesM = rows.isNumber() ? Expr(space.countTilesOfBatch()) : atLeast((rows + (kTile - 1)) / kTile, 1);
+    Expr tilesM =
+        rows.isNumber() ? Expr(space.countTilesOfBatch()) : atLeast((rows + (kTile - 1)) / kTile, 1);
     tileRow = block / tilesN % tilesM * kTile;
     batch = block / tilesN / tilesM;
   }

@@ -136,6 +136,9 @@ bool canCastRows(const TileWork &work);
 /// Launches that kernel.
 void launchBlockRows(mlir::OpBuilder &builder, LoweringContext &context, TileWork &work);
 
+/// Returns the product of both sizes.
+mlir::OpFoldResult multiply(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult a,
+                            mlir::OpFoldResult b);
 /// Returns how many blocks of so many rows of one batch there are; at least one.
 mlir::OpFoldResult countRowBlocks(mlir::OpBuilder &builder, const TileWork &work, int64_t rowsOfBlock);
 

@@ -180,8 +180,9 @@ std::optional<TileOperand> TileOperand::create(Value memref, AffineMap map, cons
 bool TileOperand::needsStride(unsigned number) const {
   if (!strides)
     return true;
-  return llvm::any_of(std::array{strides->batch, strides->row, strides->column},
-                      [&](const TileStride &stride) { return stride.isDynamic() && stride.number == number; });
+  return llvm::any_of(
+      std::array{strides->batch, strides->row, strides->column},
+      [&](const TileStride &stride) { return stride.isDynamic() && stride.number == number; });
 }
 
 Type TileOperand::getElementType() const { return cast<MemRefType>(memref.getType()).getElementType(); }

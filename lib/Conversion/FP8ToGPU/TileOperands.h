@@ -37,7 +37,8 @@ struct TileSpace {
   bool hasMultipleOfRows(int64_t count) const {
     return !mlir::ShapedType::isDynamic(rows) && rows % count == 0;
   }
-  /// Returns whether dimension `dim` of the tensor is the first of its group: no index is divided by its size.
+  /// Returns whether dimension `dim` of the tensor is the first of its group: no index is divided by its
+  /// size.
   bool isOutermost(unsigned dim) const {
     return dim == 0 || dim == batchDims || dim + columnDims == sizes.size();
   }

@@ -59,8 +59,8 @@ private:
 std::optional<Expr> BlockRows::enterChunk(int64_t i) {
   firstColumn = (thread % threads + i * threads) * kChunk;
   std::optional<Expr> live;
-  if (space.rows % (kTileThreads / threads) != 0)
-    live = row < space.rows;
+  if (!space.hasMultipleOfRows(kTileThreads / threads))
+    live = row < rows;
   if ((i + 1) * threads * kChunk > space.columns)
     live = both(live, firstColumn < space.columns);
   return live;
@@ -122,16 +122,16 @@ void BlockRows::build() {
     amax = b.expr(held.back().pop_back_val());
   }
   Expr scale = buildScale(combine(amax));
-  b.when((thread % threads == 0) & (row < space.rows),
+  b.when((thread % threads == 0) & (row < rows),
          [&] { storeScaleInv(work.scalings[0], scale, row, b.number(0)); });
   for (int64_t i = 0; i < chunks; ++i)
     when(enterChunk(i), [&] { castChunk(held[i], scale); });
 }
 
 void fp8::launchBlockRows(OpBuilder &builder, LoweringContext &context, TileWork &work) {
-  int64_t blocks = llvm::divideCeil(work.space.rows, kTileThreads / countThreadsOfRow(work.space));
+  OpFoldResult blocks = countRowBlocks(builder, work, kTileThreads / countThreadsOfRow(work.space));
   launchWork(builder, context, work,
-             {"quantize_by_rows", builder.getIndexAttr(blocks), kTileThreads,
+             {"quantize_by_rows", blocks, kTileThreads,
               /*partsOfSums=*/builder.getIndexAttr(1)},
              [&](KernelBuilder &b) { BlockRows(b, work).build(); });
 }

@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace fp8;
 
-static OpFoldResult multiply(OpBuilder &builder, Location loc, OpFoldResult a, OpFoldResult b) {
+OpFoldResult fp8::multiply(OpBuilder &builder, Location loc, OpFoldResult a, OpFoldResult b) {
   std::optional<int64_t> knownA = getConstantIntValue(a), knownB = getConstantIntValue(b);
   if (knownA && knownB)
     return builder.getIndexAttr(*knownA * *knownB);
@@ -63,7 +63,7 @@ static bool findCaptures(TileWork &work) {
 
 /// Returns an operand, and its dimension, for each dynamic one of `sizes`.
 static SmallVector<std::pair<Value, unsigned>, 0> findSizes(const ElementRegion &region,
-                                                         ArrayRef<int64_t> sizes) {
+                                                            ArrayRef<int64_t> sizes) {
   SmallVector<std::pair<Value, unsigned>, 0> found(sizes.size());
   auto read = [&](Value operand, AffineMap map) {
     for (auto [position, expr] : llvm::enumerate(map.getResults()))
@@ -96,6 +96,9 @@ std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims, unsi
   if (ShapedType::isDynamic(work.space.columns))
     return leave(op, "the size of its last dimension is dynamic");
   work.sizes = findSizes(region, sizes);
+  for (auto [size, source] : llvm::zip_equal(sizes, work.sizes))
+    if (ShapedType::isDynamic(size) && !source.first)
+      return leave(op, "none of its inputs and extra results has one of its dynamic sizes");
   if (!work.space.isCountable())
     return leave(op, kTooLarge);
   work.region = region;
@@ -192,7 +195,8 @@ static void addStrides(OpBuilder &builder, KernelArguments &arguments, TileOpera
   for (auto [number, dim] : llvm::enumerate(operand.dynamicDims)) {
     if (!operand.needsStride(number))
       continue;
-    auto metadata = memref::ExtractStridedMetadataOp::create(builder, operand.memref.getLoc(), operand.memref);
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(builder, operand.memref.getLoc(), operand.memref);
     operand.strideArguments[number] = arguments.addI64(metadata.getStrides()[dim]);
   }
 }
@@ -215,6 +219,15 @@ static void addDynamicSizes(OpBuilder &builder, KernelArguments &arguments, Tile
   for (std::optional<TileOperand> *operand : {&work.data, &work.columns})
     if (*operand)
       addStrides(builder, arguments, **operand);
+  if (work.onlyMeasures)
+    return;
+  for (TileScaling &scaling : work.scalings) {
+    for (std::optional<TileOperand> *operand : {&scaling.data, &scaling.transposed})
+      if (*operand)
+        addStrides(builder, arguments, **operand);
+    for (TileOperand &scaleInv : scaling.scaleInv)
+      addStrides(builder, arguments, scaleInv);
+  }
 }
 
 /// Gives every operand the number of its argument.

@@ -40,3 +40,22 @@ func.func @others(%x: memref<8x9xbf16>, %y: memref<9x16xf32>, %z: memref<16x8xf3
       {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]}
   return
 }
+
+// -----
+
+// A matrix whose rows have a size that only the call knows.
+
+// CHECK-LABEL: func.func @dynamic_rows
+// CHECK-SAME: %[[N:[^:]+]]: index
+// CHECK: %[[UNITS:.*]] = arith.ceildivui %[[N]], %c16
+// CHECK: %[[PITCH:.*]] = arith.muli %[[UNITS]], %c16
+// CHECK: %[[ALLOC:.*]] = memref.alloc(%[[PITCH]]) : memref<96x?xf8E4M3FN>
+// CHECK: %[[ROWS:.*]] = memref.subview %[[ALLOC]][0, 0] [96, %[[N]]] [1, 1] : memref<96x?xf8E4M3FN> to memref<96x?xf8E4M3FN, strided<[?, 1]>>
+// CHECK: fp8.scaled_matmul fast ins(%[[ROWS]], %[[ROWS]] :
+func.func @dynamic_rows(%n: index, %s: memref<f32>, %d: memref<96x96xf32>) {
+  %a = memref.alloc(%n) : memref<96x?xf8E4M3FN>
+  fp8.scaled_matmul fast ins(%a, %a : memref<96x?xf8E4M3FN>, memref<96x?xf8E4M3FN>) scales(%s, %s : memref<f32>, memref<f32>)
+      outs(%d : memref<96x96xf32>) {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                                                     affine_map<(m, n, k) -> (m, n)>]}
+  return
+}

@@ -66,17 +66,35 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
 // Blocks that are no parts of a tile are left to generic code, which says so.
 module attributes {fp8.target = #fp8.chip<"sm_89">} {
   func.func @others(%x: memref<200x300xbf16>, %d: memref<200x300xf8E4M3FN>, %i: memref<200x3xf32>) {
-    // expected-remark @below {{'fp8.quantize_blocks' stays generic code on the GPU: its blocks are no parts of tiles of 128 x 128, or its data is of dynamic strides}}
+    // expected-remark @below {{'fp8.quantize_blocks' stays generic code on the GPU: its blocks are no parts of tiles of 128 x 128, or the layout of its data has no strides}}
     fp8.quantize_blocks recipe(#fp8.block_scaling<block = 100>) ins(%x : memref<200x300xbf16>)
         outs(%d, %i : memref<200x300xf8E4M3FN>, memref<200x3xf32>) {blocks = [array<i64: 1, 100>]}
     return
   }
   // CHECK-LABEL: func.func @dynamic
   // CHECK: fp8.quantize_blocks
-  func.func @dynamic(%x: memref<?x300xbf16>, %d: memref<?x300xf8E4M3FN>, %i: memref<?x3xf32>) {
-    // expected-remark @below {{'fp8.quantize_blocks' stays generic code on the GPU: its tensor is of dynamic shape}}
+  func.func @dynamic(%x: memref<300x?xbf16>, %d: memref<300x?xf8E4M3FN>, %i: memref<300x?xf32>) {
+    // expected-remark @below {{'fp8.quantize_blocks' stays generic code on the GPU: the size of its last dimension is dynamic}}
+    fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : memref<300x?xbf16>)
+        outs(%d, %i : memref<300x?xf8E4M3FN>, memref<300x?xf32>) {blocks = [array<i64: 1, 128>]}
+    return
+  }
+
+  // Any number of rows; where a block has all of them, amaxes are computed before.
+  // CHECK-LABEL: func.func @dynamic_rows
+  // CHECK: %[[ROWS:.+]] = memref.dim
+  // CHECK: %[[BLOCKS:.+]] = arith.ceildivui %[[ROWS]], %c128
+  // CHECK: %[[TILES_M:.+]] = arith.maxui %[[BLOCKS]], %c1
+  // CHECK: %[[TILES:.+]] = arith.muli %[[TILES_M]], %c3
+  // CHECK: gpu.launch_func @kernels::@kernel_quantize_blocks blocks in (%[[TILES]], %c1, %c1)
+  // CHECK: gpu.launch_func @kernels::@kernel_amax_blocks blocks in (%[[TILES]], %c1, %c1) {{.+}} : memref<300xf32>, %{{.+}} : i32)
+  // CHECK: gpu.launch_func @kernels::@kernel_quantize_blocks_2 blocks in (%[[TILES]], %c1, %c1)
+  func.func @dynamic_rows(%x: memref<?x300xbf16>, %d: memref<?x300xf8E4M3FN>, %i: memref<?x3xf32>, %e: memref<?x300xf8E4M3FN>,
+      %j: memref<1x300xf32>) {
     fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : memref<?x300xbf16>)
         outs(%d, %i : memref<?x300xf8E4M3FN>, memref<?x3xf32>) {blocks = [array<i64: 1, 128>]}
+    fp8.quantize_blocks recipe(#fp8.row_scaling) ins(%x : memref<?x300xbf16>)
+        outs(%e, %j : memref<?x300xf8E4M3FN>, memref<1x300xf32>) {blocks = [array<i64: 0, 1>]}
     return
   }
 }

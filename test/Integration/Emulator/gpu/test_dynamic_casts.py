@@ -325,6 +325,59 @@ def test_rows(bin_dir, tmp_path, outer, n, order, element, chip):
         assert (sums == cpu_sums).all()
 
 
+BLOCK, MX, ROW = "#fp8.block_scaling", "#fp8.mx_scaling", "#fp8.row_scaling"
+# Recipe, sizes, and the blocks of each direction with the order of its dimensions.
+BLOCKS = {
+    "runs": (BLOCK, ("b", 200), [((1, 128), None), ((128, 1), (1, 0))]),
+    "squares": (BLOCK, ("b", 200), [((128, 128), None), ((128, 128), (1, 0))]),
+    "e8m0": (MX, ("b", 200), [((1, 32), None), ((32, 1), (1, 0))]),
+    "rows": (ROW, ("b", 200), [((1, 0), None)]),
+    "long rows": (ROW, ("b", 3000), [((1, 0), None)]),
+    "rows and columns": (ROW, ("b", 200), [((1, 0), None), ((0, 1), (1, 0))]),
+    "columns": (ROW, ("b", 72), [((0, 1), (1, 0))]),
+    "sequences": (BLOCK, ("b", 64, 136), [((1, 1, 128), None), ((2, 64, 1), (2, 0, 1))]),
+    "columns of sequences": (ROW, ("b", 20, 136), [((1, 1, 0), None), ((0, 0, 1), (2, 0, 1))]),
+    "heads": (ROW, ("b", 2, 40, 32), [((1, 1, 1, 0), None), ((1, 1, 0, 1), (0, 1, 3, 2))]),
+    "long heads": (ROW, ("b", 2, 150, 144), [((1, 1, 1, 0), None), ((1, 1, 0, 1), (0, 1, 3, 2))]),
+    "lengths": (ROW, (3, "b", 40), [((1, 1, 0), None), ((1, 0, 1), (0, 2, 1))]),
+}
+
+
+def blocks(recipe, sizes, directions, element):
+    main = Main(x=(sizes, element), **SCALARS)
+    results, scale = [], "f8E8M0FNU" if recipe == MX else "f32"
+    for block, order in directions:
+        counts = []
+        for size, extent in zip(sizes, block):
+            count = 1 if extent == 0 else -(-size // extent) if isinstance(size, int) else size if extent == 1 else f"{size}{extent}"
+            if isinstance(count, str) and count != size and not any(f"%{count} =" in line for line in main.lines):
+                main.lines += [f"%c{extent} = arith.constant {extent} : index", f"%{count} = arith.ceildivui %{size}, %c{extent} : index"]
+            counts.append(count)
+        order = order or range(len(sizes))
+        results += [([sizes[d] for d in order], "f8E4M3FN"), ([counts[d] for d in order], scale)]
+
+    def arrays(lists):
+        return "[%s]" % ", ".join("array<i64: %s>" % ", ".join(map(str, one)) for one in lists)
+
+    orders = arrays([order or range(len(sizes)) for _, order in directions])
+    main.add(f"fp8.quantize_blocks recipe({recipe})", ["x"], results, "", "{blocks = %s, transpositions = %s}" % (arrays(b for b, _ in directions), orders))
+    return main
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("case", BLOCKS)
+def test_blocks(bin_dir, compiled, tmp_path, case, element, chip):
+    main = blocks(*BLOCKS[case], element)
+    no_generic_code(bin_dir, tmp_path, str(main), chip)
+    gpu, cpu = compiled(str(main), chip), compiled(str(main), "cpu")
+    for size in (1, 0, 5, 127, 128, 129, 300) if len(BLOCKS[case][1]) == 2 or case == "lengths" else (1, 0, 2, 5):
+        rng = random_generator(123, size)
+        inputs = [fill(rng, *kind, {"b": size}) for kind in main.arguments.values()]
+        for a, b in zip(gpu.call("main", *inputs), cpu.call("main", *inputs), strict=True):
+            assert_same_bits(a, b)
+
+
 def test_the_last_dimension_must_be_known(bin_dir, tmp_path):
     """Else the code is generic, and the remark says why; its results are those of the CPU."""
     main = Main(x=(("b", "l"), "bf16"), **SCALARS)

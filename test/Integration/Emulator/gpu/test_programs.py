@@ -302,8 +302,8 @@ def test_batches_of_products_without_rows(chip, recipe, tools, build_dir, tmp_pa
     both_have_the_same_bits(ONE_QUERY, [f"--recipe={recipe}", "--sites=all"], chip, tools, build_dir, tmp_path, q, k)
 
 
-@pytest.mark.parametrize("chip", ["sm_89", "sm_100a"])
-@pytest.mark.parametrize("recipe", ["current", "delayed"])
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("recipe", ["current", "delayed", "row", "block"])
 def test_steps_on_any_batch_have_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path):
     """One library for all batches, whose casts have kernels for any number of rows."""
     programs = {}
