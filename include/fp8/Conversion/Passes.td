@@ -253,7 +253,8 @@ def PadRows : Pass<"fp8-pad-rows", "::mlir::func::FuncOp"> {
     kernels of products read them in place. A row is the last dimensions of the buffer that
     count as one for the product, such as all of K. The bytes behind a row are never read.
 
-    Buffers of dynamic shape stay, and those that something uses that needs one block of
+    A matrix whose rows have a dynamic size gets a pitch that the host computes. Other
+    buffers of dynamic shape stay, and those that something uses that needs one block of
     memory, such as a reshape or a loop that carries them.
 
     Example:
