@@ -9,7 +9,7 @@ import math
 
 import numpy
 from compiled import TYPES
-from wide_products import config_attribute, Product
+from wide_products import Product, config_attribute
 
 SEED = 0x5CA1E
 
