@@ -158,12 +158,13 @@ PRODUCER = """
 #all = affine_map<(d0, d1) -> (d0, d1)>
 #turned = affine_map<(d0, d1) -> (d1, d0)>
 #columns = affine_map<(d0, d1) -> (d1)>
+#kept = affine_map<(d0, d1) -> (KEPT)>
 func.func @producer(%x: tensor<MxNxbf16>, %y: tensor<NxMxbf16>, %b: tensor<Nxbf16>) -> (RESULTS) {
 EMPTY
   NAMES = fp8.quantize_blocks recipe(RECIPE) ins(%x, %y, %b : tensor<MxNxbf16>, tensor<NxMxbf16>, tensor<Nxbf16>)
       outs(OUTS : RESULTS)
       {blocks = [BLOCKS], transpositions = [ORDERS],
-       indexing_maps = [#all, #turned, #columns, #all, #columns]} producer {
+       indexing_maps = [#all, #turned, #columns, #all, #kept]} producer {
     ^bb0(%xe: bf16, %ye: bf16, %be: bf16):
       %s = arith.addf %xe, %be : bf16
       %p = arith.mulf %s, %ye : bf16
@@ -174,20 +175,22 @@ EMPTY
 }"""
 
 
-@pytest.mark.parametrize("shape", [(150, 300), (33, 65)])
+@pytest.mark.parametrize("sums_all", [False, True])
+@pytest.mark.parametrize("shape", [(150, 300), (33, 65), (2, 256)])
 @pytest.mark.parametrize("name", casts.RECIPES)
-def test_producer(bin_dir, tmp_path, name, shape):
-    """Elements computed in the cast, with both roundings to bf16; one of the values stored, the other summed."""
+def test_producer(bin_dir, tmp_path, name, shape, sums_all):
+    """Elements computed in the cast, with both roundings to bf16; one of the values stored, the other summed in the
+    program's order, over the rows or over everything."""
     (m, n), plain, turned = shape, (0, 1), (1, 0)
     cast = BlockCast(name, ((casts.RECIPES[name][1][0], plain), (casts.RECIPES[name][1][1], turned)), E4M3, BF16)
-    results = [*cast.types(shape), f"tensor<{m}x{n}xbf16>", f"tensor<{n}xf32>"]
+    results = [*cast.types(shape), f"tensor<{m}x{n}xbf16>", "tensor<f32>" if sums_all else f"tensor<{n}xf32>"]
     lists = lambda part: ", ".join(f"array<i64: {', '.join(map(str, direction[part]))}>" for direction in cast.directions)
     words = {
         "RESULTS": ", ".join(results),
         "NAMES": ", ".join(f"%r{i}" for i in range(len(results))),
         "OUTS": ", ".join(f"%o{i}" for i in range(len(results))),
         "EMPTY": "\n".join(f"  %o{i} = tensor.empty() : {of}" for i, of in enumerate(results)),
-        "RECIPE": casts.RECIPES[name][0], "BLOCKS": lists(0), "ORDERS": lists(1), "MxN": f"{m}x{n}", "NxM": f"{n}x{m}", "<Nx": f"<{n}x",
+        "RECIPE": casts.RECIPES[name][0], "BLOCKS": lists(0), "ORDERS": lists(1), "KEPT": "" if sums_all else "d1", "MxN": f"{m}x{n}", "NxM": f"{n}x{m}", "<Nx": f"<{n}x",
     }
     text = PRODUCER
     for word, value in words.items():
@@ -199,9 +202,8 @@ def test_producer(bin_dir, tmp_path, name, shape):
     value = (added.astype(np.float32) * y.T.astype(np.float32)).astype(DTYPES[BF16])
     casts.check(got[:-2], [cast], value)
     assert got[-2].tobytes() == added.tobytes()
-    total = np.zeros(n, np.float32)
-    for row in value.astype(np.float32):
-        total += row
+    summed = value.astype(np.float32)
+    total = np.cumsum(summed.ravel())[-1] if sums_all else np.cumsum(summed, axis=0)[-1]
     assert got[-1].tobytes() == total.tobytes()
 
 

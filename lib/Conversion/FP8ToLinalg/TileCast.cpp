@@ -42,13 +42,22 @@ TileCast::TileCast(OpBuilder &builder, QuantizeBlocksOp op, ElementLoops &loops,
     tile[last() - 1] *= llvm::divideCeil(kTileElements, elements);
 }
 
+bool TileCast::sumsAll() const {
+  return llvm::any_of(region.extraMaps(), [](AffineMap map) { return map.getNumResults() == 0; });
+}
+
 bool TileCast::keepsOrder() const {
+  auto isInOneTile = [&](unsigned dim) {
+    std::optional<int64_t> size = getConstantIntValue(sizes[dim]);
+    return tile[dim] == 0 || (size && *size <= tile[dim]);
+  };
+  // run() takes all rows of the first columns before the next columns.
+  if (sumsAll() && last() > 0 && !isInOneTile(last()))
+    return false;
   // Once a dimension has several elements in a tile, every further one but the last must be whole.
   bool several = false;
   for (unsigned dim = 0; dim < last(); ++dim) {
-    std::optional<int64_t> size = getConstantIntValue(sizes[dim]);
-    bool isWhole = tile[dim] == 0 || (size && *size <= tile[dim]);
-    if (several && !isWhole)
+    if (several && !isInOneTile(dim))
       return false;
     several |= tile[dim] != 1;
   }
@@ -99,8 +108,7 @@ void TileCast::run() {
       runTile(nested, numbers);
     });
   };
-  bool sumsAll = llvm::any_of(region.extraMaps(), [](AffineMap map) { return map.getNumResults() == 0; });
-  if (loops.isParallel() && !isInParallel && !(sums && sumsAll)) {
+  if (loops.isParallel() && !isInParallel && !(sums && sumsAll())) {
     auto tiles =
         scf::ParallelOp::create(builder, loc, ValueRange(zero), ValueRange(count), ValueRange(one), body);
     hoistAllocas(tiles, &tiles.getBody()->front());

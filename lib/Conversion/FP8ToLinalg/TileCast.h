@@ -34,8 +34,8 @@ public:
   TileCast(mlir::OpBuilder &builder, QuantizeBlocksOp op, ElementLoops &loops, mlir::Value source,
            llvm::ArrayRef<unsigned> directions);
 
-  /// Returns whether tiles in order have the elements of a column in the order of the tensor, which sums
-  /// over the leading dimensions need.
+  /// Returns whether tiles in the order of run() have the elements of each sum in the order of the tensor:
+  /// those of a column, or, of a sum over all dimensions, all.
   bool keepsOrder() const;
   void run();
 
@@ -46,6 +46,8 @@ private:
     return mlir::arith::ConstantIndexOp::create(b, loc, value);
   }
   unsigned last() const { return sizes.size() - 1; }
+  /// Returns whether something is summed over all dimensions.
+  bool sumsAll() const;
   /// Returns whether the size of `dim` is known to be a multiple of `extent`.
   bool isWhole(unsigned dim, int64_t extent) const {
     std::optional<int64_t> size = mlir::getConstantIntValue(sizes[dim]);
