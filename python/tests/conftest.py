@@ -49,3 +49,11 @@ def fresh_cache(tmp_path, monkeypatch):
 
     monkeypatch.setattr(fp8.config, "cache_dir", tmp_path / "cache")
     return tmp_path / "cache"
+
+
+@pytest.fixture
+def fresh_dynamo():
+    """torch.compile without what earlier tests compiled."""
+    import torch
+
+    torch._dynamo.reset()

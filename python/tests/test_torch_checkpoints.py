@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from fp8 import te
 from torch import nn
 
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
+
 DELAYED = {"recipe": "delayed", "amax_history_len": 4}
 BATCH = torch.linspace(-1, 1, 128).reshape(8, 16), torch.arange(8) % 4
 NAMES = {"te.up": "up", "te.down": "down"}
@@ -64,11 +66,6 @@ def check(target, tensors=("input", "weight", "grad_output")):
         assert target.state["amax_history"][:, index].tolist() == amaxes(SCALES[key])
 
 
-@pytest.fixture(autouse=True)
-def fresh_dynamo():
-    torch._dynamo.reset()
-
-
 def new_step():
     torch.manual_seed(0)
     model = MLP()
@@ -104,7 +101,7 @@ def test_a_backend(broken):
     assert len(backend.graphs) == 1 + broken
     te.load_extra_state(backend, checkpoint(), NAMES)
     check(backend)
-    # What the graphs read.
+    # The graphs read their scales from these states.
     scales = torch.cat([state.scale for state in backend.states.children()])
     assert sorted(scales.tolist()) == sorted(SCALES.values())
     if not broken:

@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
+
 DELAYED = {"recipe": "delayed", "amax_history_len": 4}
 STATELESS = ["current", "row", "block", "mxfp8"]
 
@@ -22,11 +24,6 @@ class MLP(nn.Module):
 
     def forward(self, x):
         return self.down(F.gelu(self.up(x)))
-
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo():
-    torch._dynamo.reset()
 
 
 def batch(seed, rows=32):
