@@ -12,6 +12,7 @@ import subprocess
 import numpy
 import pytest
 from compiled import CHIPS, PTXAS, TYPES, assemble
+from producers import MASKED_SUM
 
 FORMATS = {"f8E4M3FN": 448, "f8E5M2": 57344}
 SPECIAL = [0.0, -0.0, numpy.nan, numpy.inf, -numpy.inf, 448.0, 464.0, 465.0, -500.0, 57344.0, 61440.0, -70000.0,
@@ -200,20 +201,7 @@ PRODUCER = """func.func @f(%x: memref<{M}x{N}xf32>, %b: memref<{N}xf32>, %r: mem
            memref<{M}x{N}xbf16>, memref<{N}x{M}xi1>)
       {transposition = array<i64: 1, 0>, indexing_maps = [
         affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m)>, affine_map<(m, n) -> (n, m)>,
-        affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n, m)>]} producer {
-    ^bb0(%v: f32, %bias: f32, %factor: f32, %other: bf16):
-      %row = fp8.index 0
-      %column = fp8.index 1
-      %later = arith.cmpi ugt, %column, %row : index
-      %p = arith.mulf %v, %factor : f32
-      %q = arith.addf %p, %bias : f32
-      %w = arith.extf %other : bf16 to f32
-      %u = arith.subf %q, %w : f32
-      %h = arith.truncf %u : f32 to bf16
-      %k = arith.extf %h : bf16 to f32
-      %m = arith.select %later, %zero, %k : f32
-      fp8.yield %m, %h, %later : f32, bf16, i1
-  }
+        affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n, m)>]} producer {""" + MASKED_SUM + """  }
   return
 }"""
 

@@ -13,6 +13,7 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
+from producers import MASKED_SUM
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "test/python"))
 from harness import F32, Program, assert_same_bits, random_generator  # noqa: E402
@@ -84,23 +85,6 @@ class Main:
 # A scale for each cast: a tensor is cast once with one.
 SCALARS = {"s0": ((), "f32"), "s1": ((), "f32"), "s2": ((), "f32"), "s3": ((), "f32"), "r": ((2,), "i64")}
 
-# A broadcast row, a factor of each row, a transposed input, indices; two stored results, one of them transposed.
-PRODUCER = """
-  ^bb0(%v: f32, %shift: f32, %times: f32, %other: bf16):
-    %zero = arith.constant 0.0 : f32
-    %row = fp8.index 0
-    %column = fp8.index 1
-    %later = arith.cmpi ugt, %column, %row : index
-    %p = arith.mulf %v, %times : f32
-    %q = arith.addf %p, %shift : f32
-    %w = arith.extf %other : bf16 to f32
-    %u = arith.subf %q, %w : f32
-    %h = arith.truncf %u : f32 to bf16
-    %k = arith.extf %h : bf16 to f32
-    %m = arith.select %later, %zero, %k : f32
-    fp8.yield %m, %h, %later : f32, bf16, i1
-"""
-
 
 def matrices(element):
     x = ("b", 200)
@@ -108,7 +92,9 @@ def matrices(element):
     main.cast(["x"], x, order=(1, 0))
     main.cast(["x"], x, "f8E5M2")
     main.cast(["x"], x, "f8E5M2", order=(1, 0), random=3)
-    main.cast(["f", "bias", "factor", "y"], x, order=(1, 0), extras=[(x, "bf16"), ((200, "b"), "i1")], producer=PRODUCER,
+    main.lines.append("%zero = arith.constant 0.0 : f32")
+    # A broadcast row, a factor of each row, a transposed input, indices; two stored results, one of them transposed.
+    main.cast(["f", "bias", "factor", "y"], x, order=(1, 0), extras=[(x, "bf16"), ((200, "b"), "i1")], producer=MASKED_SUM,
               maps=["(m, n) -> (m, n)", "(m, n) -> (n)", "(m, n) -> (m)", "(m, n) -> (n, m)", "(m, n) -> (m, n)", "(m, n) -> (n, m)"])
     main.add("fp8.amax", ["x"], [((), "f32")], "")
     return main
