@@ -6,6 +6,7 @@
 # flags and tests, what the compiler's libraries must not use, links in the documentation,
 # formatting of the code.
 
+import collections
 import pathlib
 import re
 import shutil
@@ -117,6 +118,29 @@ def test_only_the_emulator_includes_its_private_headers():
     users = [p for p in SOURCES if "fp8emu/" in p.read_text() and not p.is_relative_to(folder)]
     assert public and users
     assert not [name(p) for p in public + users if included_folders(p) & rooms]
+
+
+def types_of(path):
+    """The types that a file defines in a namespace of a name, with it; such a type is one in all of a program."""
+    namespaces = []
+    for line in path.read_text().splitlines():
+        if opened := re.match(r"(?:inline )?namespace ?([\w:]*) ?\{", line):
+            namespaces.append(opened[1])
+        elif re.match(r"\} // (?:inline )?namespace", line) and namespaces:
+            namespaces.pop()
+        elif (defined := re.match(r"(?:template <.*> )?(?:struct|class) (\w+)(?: final)?(?: :[^;]*)?(?: \{|$)", line)) and namespaces and all(namespaces):
+            yield "::".join([*namespaces, defined[1]])
+
+
+def test_types_of_one_name_are_one_type():
+    """The compiler keeps one copy of what it defines for two types of a name, such as a destructor, and does not tell."""
+    found = collections.defaultdict(set)
+    for path in SOURCES:
+        if path.is_relative_to(ROOT / "lib") or path.is_relative_to(ROOT / "include"):
+            for defined in types_of(path):
+                found[defined].add(name(path))
+    assert len(found) > 100
+    assert not {defined: files for defined, files in found.items() if len(files) > 1}
 
 
 @pytest.mark.skipif(not shutil.which("clang-format-22"), reason="clang-format-22 is not installed")

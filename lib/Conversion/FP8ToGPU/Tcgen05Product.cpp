@@ -138,7 +138,7 @@ private:
   KernelBuilder &b;
   const WideShape &shape;
   const WideOperands &operands;
-  TileSpace tiles;
+  ResultTiles tiles;
   TileStages stages;
 };
 

@@ -14,7 +14,7 @@ using namespace fp8;
 static constexpr int64_t kNowhere = kMostOfDimension;
 
 /// Makes `tile` a tile of rows of one group, or of rows of none; `blockOfRows` numbers those of all groups.
-void TileSpace::moveToGroup(KernelBuilder &b, TileOrigin &tile, Expr blockOfRows) const {
+void ResultTiles::moveToGroup(KernelBuilder &b, TileOrigin &tile, Expr blockOfRows) const {
   GroupOfTile found = findGroupOfTile(b, *groups, rows, blockOfRows, tileRows);
   tile.batch = found.group;
   tile.row = found.begin + (blockOfRows - found.firstTile) * tileRows;
@@ -24,7 +24,7 @@ void TileSpace::moveToGroup(KernelBuilder &b, TileOrigin &tile, Expr blockOfRows
 }
 
 /// Makes `tile` a sum over the rows of its group.
-void TileSpace::sumGroup(KernelBuilder &b, TileOrigin &tile) const {
+void ResultTiles::sumGroup(KernelBuilder &b, TileOrigin &tile) const {
   RowsOfGroup found = findRowsOfGroup(b, *groups, depth, tile.batch, stepDepth);
   Expr steps = (found.end - found.begin + (stepDepth - 1)) / stepDepth;
   tile.depth = select(steps > 0, found.start, b.number(kNowhere));
@@ -32,8 +32,8 @@ void TileSpace::sumGroup(KernelBuilder &b, TileOrigin &tile) const {
 }
 
 SmallVector<Value>
-TileSpace::buildLoop(KernelBuilder &b, ValueRange inits,
-                     function_ref<SmallVector<Value>(const TileOrigin &, ValueRange)> body) const {
+ResultTiles::buildLoop(KernelBuilder &b, ValueRange inits,
+                       function_ref<SmallVector<Value>(const TileOrigin &, ValueRange)> body) const {
   Expr tilesM = (rows + (tileRows - 1)) / tileRows, tilesN = (columns + (tileColumns - 1)) / tileColumns;
   Expr numSteps = (depth + (stepDepth - 1)) / stepDepth;
   bool areRowsDivided = groups && groups->ofResult;

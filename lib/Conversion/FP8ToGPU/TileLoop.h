@@ -17,12 +17,12 @@ namespace fp8 {
 struct TileOrigin {
   Expr batch, row, column, rowBlock, columnBlock;
   Expr endRow;          ///< the row after the last that the tile may have
-  Expr depth, numSteps; ///< where it begins along K, and the steps of TileSpace::stepDepth from there
+  Expr depth, numSteps; ///< where it begins along K, and the steps of ResultTiles::stepDepth from there
 };
 
 /// The tiles of a result of [batches, rows, columns], whose sizes are known at run time (i32), as is the
 /// depth, the elements along K.
-struct TileSpace {
+struct ResultTiles {
   Expr batches, rows, columns, depth;
   int64_t tileRows, tileColumns, stepDepth;
   /// The groups of a grouped product, or null: a tile has rows of one group, or sums over those of one, which

@@ -35,8 +35,6 @@ TileSpace::TileSpace(ArrayRef<int64_t> sizes, unsigned batchDims, unsigned colum
   batches = product(sizes.take_front(batchDims));
   rows = product(sizes.drop_front(batchDims).drop_back(this->columnDims));
   columns = product(sizes.take_back(this->columnDims));
-  if (batches == 0)
-    rows = 0; // kernels compare with rows and columns, not with batches
 }
 
 int64_t TileSpace::countTilesOfBatch() const { return std::max<int64_t>(llvm::divideCeil(rows, kTile), 1); }

@@ -135,7 +135,7 @@ void TileStages::buildPackedLoads(Expr number, Expr block, ArrayRef<Line> tiles)
   }
 }
 
-void TileStages::buildProducer(const TileSpace &tiles, const std::array<TensorMap, 2> &maps,
+void TileStages::buildProducer(const ResultTiles &tiles, const std::array<TensorMap, 2> &maps,
                                FindScales findScales) {
   tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
     std::array batches = {maps[0].findBatch(tile.batch), maps[1].findBatch(tile.batch)};
@@ -153,7 +153,7 @@ void TileStages::buildProducer(const TileSpace &tiles, const std::array<TensorMa
   });
 }
 
-void TileStages::buildScaleProducer(const TileSpace &tiles, unsigned operand, FindScales findScales) {
+void TileStages::buildScaleProducer(const ResultTiles &tiles, unsigned operand, FindScales findScales) {
   int64_t rows = operands[operand].rows;
   // Of packed scales, 16 bytes have the words of 4 rows, 32 apart.
   Expr place = b.lane() * (scales.kind == ScalesAlongK::packed ? 4 : 1);

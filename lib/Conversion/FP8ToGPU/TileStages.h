@@ -105,9 +105,9 @@ public:
   void buildInit(int64_t consumers);
   /// Fills stages for all tiles of `tiles`, by one thread: one for each step of a tile. Packed scales are
   /// loaded too, those that are loaded row by row and f32 scales by other warps.
-  void buildProducer(const TileSpace &tiles, const std::array<TensorMap, 2> &maps, FindScales findScales);
+  void buildProducer(const ResultTiles &tiles, const std::array<TensorMap, 2> &maps, FindScales findScales);
   /// Loads the scales of rows of operand 0 or 1 into the same stages, by all lanes of one warp.
-  void buildScaleProducer(const TileSpace &tiles, unsigned operand, FindScales findScales);
+  void buildScaleProducer(const ResultTiles &tiles, unsigned operand, FindScales findScales);
   /// Returns the address of the scale of a row of operand 0 or 1, or of all its packed scales for row 0.
   mlir::Value scaleOf(Expr number, unsigned operand, Expr row);
   /// Returns the matrix descriptor (i64), without the bits that only tcgen05 has, of 128 rows of packed

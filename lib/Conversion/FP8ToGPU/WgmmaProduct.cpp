@@ -41,7 +41,7 @@ public:
     sumsType = LLVM::LLVMStructType::getLiteral(b.getContext(), sums);
   }
 
-  void build(const TileSpace &tiles) {
+  void build(const ResultTiles &tiles) {
     Value zero = buildZero();
     tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
       operands.epilogue.start(b, tile.batch); // loads, which are there when the sums are
@@ -230,7 +230,7 @@ void WgmmaConsumer::buildStores(const TileOrigin &tile, Value sums) {
 }
 
 void fp8::buildWgmmaProduct(KernelBuilder &b, const WideShape &shape, WideOperands operands) {
-  TileSpace tiles = operands.getTiles(shape);
+  ResultTiles tiles = operands.getTiles(shape);
   TileStages stages(b, shape.lhs, shape.rhs, shape.stages, shape.scales);
   auto findScales = [&](unsigned operand, Expr batch, Expr index) {
     return operands.findScales(b, shape, operand, batch, index);

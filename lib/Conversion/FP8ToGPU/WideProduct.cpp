@@ -136,7 +136,7 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
     numbers.rhsInnerBatches = arguments.addI32(rhsInner);
   auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
   Value blocksDown = builder.createOrFold<arith::CeilDivUIOp>(loc, rows, index(shape.lhs.rows));
-  if (areRowsDivided) // as TileSpace::buildLoop() counts them
+  if (areRowsDivided) // as ResultTiles::buildLoop() counts them
     blocksDown = builder.createOrFold<arith::AddIOp>(
         loc, builder.createOrFold<arith::AddIOp>(loc, blocksDown, matrices), index(1));
   Value blocksAcross = builder.createOrFold<arith::CeilDivUIOp>(loc, columns, index(shape.rhs.rows));

@@ -42,7 +42,7 @@ struct WideOperands {
   bool isSwapped = false;
   std::optional<GroupArguments> groups = {}; ///< of a grouped product
 
-  TileSpace getTiles(const WideShape &shape) const {
+  ResultTiles getTiles(const WideShape &shape) const {
     return {batches,
             rows,
             columns,

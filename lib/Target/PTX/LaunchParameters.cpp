@@ -253,8 +253,8 @@ static std::optional<int64_t> getMapType(Type type) {
 }
 
 /// Lets host code write the tensor map of a buffer whose sizes, strides or place the running program knows.
-TensorMap LaunchParameters::storeTensorMap(OpBuilder &builder, Location loc, Value buffer,
-                                           const TensorMapNumbers &numbers) {
+TensorMapOperands LaunchParameters::storeTensorMap(OpBuilder &builder, Location loc, Value buffer,
+                                                   const TensorMapNumbers &numbers) {
   auto parts = memref::ExtractStridedMetadataOp::create(builder, loc, buffer);
   int64_t bytes = getElementBytes(cast<MemRefType>(buffer.getType()).getElementType());
   Value memory = offsetBy(builder, loc, mapNumbers, next * kMapNumberBytes);
@@ -273,7 +273,7 @@ TensorMap LaunchParameters::storeTensorMap(OpBuilder &builder, Location loc, Val
     store(integer(builder, loc, numbers.box[dim], 32), kBoxAt + 4 * dim);
   }
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  TensorMap map;
+  TensorMapOperands map;
   map.place = takeSlot(builder, loc);
   map.type = integer(builder, loc, numbers.type, 32);
   map.rank = integer(builder, loc, numbers.rank, 32);

@@ -16,7 +16,7 @@
 namespace fp8 {
 
 /// The operands of fp8_abi_tensor_map for one parameter.
-struct TensorMap {
+struct TensorMapOperands {
   mlir::Value place, type, rank, base, sizes, strides, box, swizzle;
 };
 
@@ -30,9 +30,9 @@ public:
 
   /// A launch as add() has described it.
   struct Launch {
-    size_t record;                     ///< its first word
-    bool isStored = false;             ///< whether host code stores some of its parameters, or its grid
-    llvm::SmallVector<TensorMap> maps; ///< which host code has still to write
+    size_t record;         ///< its first word
+    bool isStored = false; ///< whether host code stores some of its parameters, or its grid
+    llvm::SmallVector<TensorMapOperands> maps; ///< which host code has still to write
   };
   /// Adds the record of `launch` with the parameters that `kernel`, number `number`, has in the LLVM dialect;
   /// host code is inserted at `builder`. Emits an error for an operand that does not fit.
@@ -61,8 +61,8 @@ private:
   mlir::LogicalResult addOperand(mlir::OpBuilder &builder, mlir::gpu::LaunchFuncOp launch,
                                  mlir::FunctionOpInterface kernel, unsigned index);
   void addGrid(mlir::OpBuilder &builder, mlir::gpu::LaunchFuncOp launch);
-  TensorMap storeTensorMap(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer,
-                           const TensorMapNumbers &numbers);
+  TensorMapOperands storeTensorMap(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer,
+                                   const TensorMapNumbers &numbers);
   mlir::Value takeSlot(mlir::OpBuilder &builder, mlir::Location loc);
 
   LaunchRecords records;

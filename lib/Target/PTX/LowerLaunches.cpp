@@ -178,7 +178,7 @@ LogicalResult EntryLowering::lowerLaunch(gpu::LaunchFuncOp launch, LaunchParamet
   if (failed(added))
     return failure();
   Location loc = launch.getLoc();
-  for (const TensorMap &map : added->maps)
+  for (const TensorMapOperands &map : added->maps)
     require(loc, callHelper(loc, kTensorMapHelper, builder.getI1Type(),
                             {frame, map.place, map.type, map.rank, map.base, map.sizes, map.strides, map.box,
                              map.swizzle})

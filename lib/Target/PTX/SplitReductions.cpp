@@ -4,7 +4,8 @@
 //
 // Divides long reductions into parts, so that all multiprocessors take part: the parts of each result are
 // reduced side by side, by one launch, and their values by another one. Without it a warp or a thread would
-// take all elements of a result, such as the norm of a gradient.
+// take all elements of a result, such as the norm of a gradient. (Upstream's splitReduction takes tensors,
+// and this stage has memrefs: buffers are known, and reductions that became part of another kernel are gone.)
 
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
@@ -269,7 +270,6 @@ static void reduceParts(OpBuilder &b, linalg::GenericOp op, ArrayRef<Value> valu
 
 /// Reduces what is left behind the parts into the results.
 static void reduceRest(OpBuilder &b, linalg::GenericOp op, const Parts &parts) {
-  IRMapping mapping;
   auto rest = cast<linalg::GenericOp>(b.clone(*op));
   b.setInsertionPoint(rest);
   for (OpOperand *operand : rest.getDpsInputOperands())
