@@ -25,18 +25,12 @@ static void launchClear(OpBuilder &builder, KernelTable &kernels, Location loc, 
     Expr i = b.block(0) * 256 + b.thread();
     b.when(i < b.argument(1), [&] { b.store(b.real(0.0f), b.at(b.globalPointer(0), i * 4)); });
   });
-  Value blocks, size;
-  if (type.hasStaticShape()) {
-    blocks = arith::ConstantIndexOp::create(builder, loc, llvm::divideCeil(type.getNumElements(), 256));
-    size = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(type.getNumElements()));
-  } else {
-    auto count = cast<Value>(memref::getMixedSize(builder, loc, memref, 0));
-    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-    Value ofBlock = arith::ConstantIndexOp::create(builder, loc, 256);
-    blocks = builder.createOrFold<arith::CeilDivUIOp>(loc, count, ofBlock);
-    blocks = builder.createOrFold<arith::MaxUIOp>(loc, blocks, one); // a grid has a block
-    size = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), count);
-  }
+  Value count = type.hasStaticShape() ? constantIndex(builder, loc, type.getNumElements())
+                                      : memref::DimOp::create(builder, loc, memref, 0).getResult();
+  Value blocks = builder.createOrFold<arith::CeilDivUIOp>(loc, count, constantIndex(builder, loc, 256));
+  // A grid has a block.
+  blocks = builder.createOrFold<arith::MaxUIOp>(loc, blocks, constantIndex(builder, loc, 1));
+  Value size = builder.createOrFold<arith::IndexCastOp>(loc, builder.getI32Type(), count);
   launchKernel(builder, loc, kernel, blocks, {memref, size});
 }
 

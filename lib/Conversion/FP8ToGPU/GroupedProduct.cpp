@@ -25,10 +25,6 @@ using namespace fp8;
 // Operands of weight gradients
 //===----------------------------------------------------------------------===//
 
-static Value constantIndex(OpBuilder &b, Location loc, int64_t value) {
-  return arith::ConstantIndexOp::create(b, loc, value);
-}
-
 /// Returns `value` rounded up to a multiple of `step`.
 static Value alignUp(OpBuilder &b, Location loc, Value value, int64_t step) {
   Value size = constantIndex(b, loc, step);

@@ -319,6 +319,10 @@ func::FuncOp KernelTable::buildOrFind(Location loc, const KernelSpec &spec,
 // Launches
 //===----------------------------------------------------------------------===//
 
+Value fp8::constantIndex(OpBuilder &builder, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
 gpu::LaunchFuncOp fp8::launchKernel(OpBuilder &builder, Location loc, func::FuncOp kernel, ValueRange grid,
                                     ValueRange operands) {
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };

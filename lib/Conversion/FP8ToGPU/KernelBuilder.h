@@ -143,6 +143,9 @@ private:
   bool failed = false;
 };
 
+/// Creates a constant of host code, of type index.
+mlir::Value constantIndex(mlir::OpBuilder &builder, mlir::Location loc, int64_t value);
+
 /// Launches `kernel` on a grid of up to three sizes, of type index. A kernel's argument of type !llvm.ptr
 /// takes a memref operand, others take operands of their own type (index for i64). The launch is marked with
 /// its cost (KernelCost.h): the bytes of the buffers that the kernel reads and writes.

@@ -192,15 +192,18 @@ static std::optional<TileWork> describe(QuantizeBlocksOp op) {
 //===----------------------------------------------------------------------===//
 
 /// Returns the number of blocks, or one where there are no elements.
-static OpFoldResult countBlocksOf(OpBuilder &builder, const TileWork &work, const TileScaling &scaling) {
+static Value countBlocksOf(OpBuilder &builder, const TileWork &work, const TileScaling &scaling) {
+  Location loc = work.loc;
   ArrayRef<int64_t> sizes = scaling.counts.sizes;
   if (ShapedType::isStaticShape(sizes))
-    return builder.getIndexAttr(ShapedType::getNumElements(sizes));
-  OpFoldResult rows = ShapedType::isDynamic(scaling.counts.rows)
-                          ? countRowBlocks(builder, work, scaling.rows)
-                          : multiply(builder, work.loc, work.buildBatches(builder),
-                                     builder.getIndexAttr(scaling.counts.rows));
-  return multiply(builder, work.loc, rows, builder.getIndexAttr(scaling.counts.columns));
+    return constantIndex(builder, loc, ShapedType::getNumElements(sizes));
+  auto multiply = [&](Value count, int64_t known) {
+    return builder.createOrFold<arith::MulIOp>(loc, count, constantIndex(builder, loc, known));
+  };
+  Value rows = ShapedType::isDynamic(scaling.counts.rows)
+                   ? countRowBlocks(builder, work, scaling.rows)
+                   : multiply(work.buildBatches(builder), scaling.counts.rows);
+  return multiply(rows, scaling.counts.columns);
 }
 
 /// Computes the amaxes of blocks that span tiles. The kernel of the casts computes the extra results: it
@@ -227,11 +230,10 @@ bool fp8::lowerQuantizeBlocks(OpBuilder &builder, QuantizeBlocksOp op, LoweringC
   for (TileScaling &scaling : work->scalings) {
     if (!scaling.isSpanning())
       continue;
-    OpFoldResult count = countBlocksOf(builder, *work, scaling);
+    Value count = countBlocksOf(builder, *work, scaling);
     std::optional<int64_t> known = getConstantIntValue(count);
     auto type = MemRefType::get({known.value_or(ShapedType::kDynamic)}, builder.getF32Type());
-    scaling.amaxes.memref =
-        memref::AllocOp::create(builder, op.getLoc(), type, known ? ValueRange() : cast<Value>(count));
+    scaling.amaxes.memref = memref::AllocOp::create(builder, op.getLoc(), type, known ? ValueRange() : count);
   }
   if (llvm::any_of(work->scalings, [](const TileScaling &scaling) { return scaling.isSpanning(); }))
     launchMeasure(builder, context, *work);

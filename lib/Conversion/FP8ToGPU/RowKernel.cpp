@@ -417,7 +417,7 @@ void fp8::buildRowKernel(KernelBuilder &b, const TileWork &work, const RowPlan &
 
 void fp8::launchRows(OpBuilder &builder, LoweringContext &context, TileWork &work, const RowPlan &plan,
                      StringRef name) {
-  OpFoldResult blocks = countRowBlocks(builder, work, plan.rowsOfBlock);
+  Value blocks = countRowBlocks(builder, work, plan.rowsOfBlock);
   launchWork(builder, context, work, {name, blocks, plan.countThreads(), /*partsOfSums=*/blocks},
              [&](KernelBuilder &b) { buildRowKernel(b, work, plan); });
 }

@@ -54,9 +54,10 @@ struct TileWork {
 
   TileWork(mlir::Location loc, const TileSpace &space) : loc(loc), space(space) {}
 
-  /// Build the product of the sizes of the batch, or of the rows, at the insertion point.
-  mlir::OpFoldResult buildBatches(mlir::OpBuilder &builder) const;
-  mlir::OpFoldResult buildRows(mlir::OpBuilder &builder) const;
+  /// Build the product of the sizes of the batch, or of the rows, at the insertion point: a constant where
+  /// they are known.
+  mlir::Value buildBatches(mlir::OpBuilder &builder) const;
+  mlir::Value buildRows(mlir::OpBuilder &builder) const;
 
   /// Copies `constants` into the kernel that `b` builds; returns what stands there for them and for
   /// `indices`.
@@ -119,9 +120,9 @@ void buildBlockTiles(KernelBuilder &b, const TileWork &work);
 /// number of parts in which it computes sums.
 struct WorkLaunch {
   llvm::StringRef name;
-  mlir::OpFoldResult blocks;
+  mlir::Value blocks;
   int64_t threads;
-  mlir::OpFoldResult partsOfSums;
+  mlir::Value partsOfSums;
 };
 
 /// Launches the kernel that `build` writes before the insertion point. The kernel takes the maximum of its
@@ -136,11 +137,8 @@ bool canCastRows(const TileWork &work);
 /// Launches that kernel.
 void launchBlockRows(mlir::OpBuilder &builder, LoweringContext &context, TileWork &work);
 
-/// Returns the product of both sizes.
-mlir::OpFoldResult multiply(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult a,
-                            mlir::OpFoldResult b);
-/// Returns how many blocks of so many rows of one batch there are; at least one.
-mlir::OpFoldResult countRowBlocks(mlir::OpBuilder &builder, const TileWork &work, int64_t rowsOfBlock);
+/// Builds the number of blocks of so many rows of one batch; at least one. Known sizes make a constant of it.
+mlir::Value countRowBlocks(mlir::OpBuilder &builder, const TileWork &work, int64_t rowsOfBlock);
 
 /// Launches the kernel of tiles of `work`.
 void launchTiles(mlir::OpBuilder &builder, LoweringContext &context, TileWork &work, llvm::StringRef name);

@@ -129,9 +129,9 @@ void BlockRows::build() {
 }
 
 void fp8::launchBlockRows(OpBuilder &builder, LoweringContext &context, TileWork &work) {
-  OpFoldResult blocks = countRowBlocks(builder, work, kTileThreads / countThreadsOfRow(work.space));
+  Value blocks = countRowBlocks(builder, work, kTileThreads / countThreadsOfRow(work.space));
   launchWork(builder, context, work,
              {"quantize_by_rows", blocks, kTileThreads,
-              /*partsOfSums=*/builder.getIndexAttr(1)},
+              /*partsOfSums=*/constantIndex(builder, work.loc, 1)},
              [&](KernelBuilder &b) { BlockRows(b, work).build(); });
 }

@@ -19,16 +19,8 @@
 using namespace mlir;
 using namespace fp8;
 
-OpFoldResult fp8::multiply(OpBuilder &builder, Location loc, OpFoldResult a, OpFoldResult b) {
-  std::optional<int64_t> knownA = getConstantIntValue(a), knownB = getConstantIntValue(b);
-  if (knownA && knownB)
-    return builder.getIndexAttr(*knownA * *knownB);
-  if (knownA == 1)
-    return b;
-  if (knownB == 1)
-    return a;
-  return builder.createOrFold<arith::MulIOp>(loc, getValueOrCreateConstantIndexOp(builder, loc, a),
-                                             getValueOrCreateConstantIndexOp(builder, loc, b));
+static Value multiply(OpBuilder &builder, Location loc, Value a, Value b) {
+  return builder.createOrFold<arith::MulIOp>(loc, a, b);
 }
 
 IRMapping TileWork::capture(KernelBuilder &b) const {
@@ -138,28 +130,30 @@ std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims, unsi
 //===----------------------------------------------------------------------===//
 
 /// Builds the product of dimensions `first` to `last` - 1.
-static OpFoldResult buildSize(OpBuilder &builder, const TileWork &work, unsigned first, unsigned last) {
-  OpFoldResult count = builder.getIndexAttr(1);
+static Value buildSize(OpBuilder &builder, const TileWork &work, unsigned first, unsigned last) {
+  Value count = constantIndex(builder, work.loc, 1);
   for (unsigned dim = first; dim < last; ++dim) {
-    OpFoldResult size = builder.getIndexAttr(work.space.sizes[dim]);
-    if (ShapedType::isDynamic(work.space.sizes[dim]))
-      size = memref::getMixedSize(builder, work.loc, work.sizes[dim].first, work.sizes[dim].second);
+    Value size;
+    if (int64_t known = work.space.sizes[dim]; !ShapedType::isDynamic(known))
+      size = constantIndex(builder, work.loc, known);
+    else
+      size = memref::DimOp::create(builder, work.loc, work.sizes[dim].first, work.sizes[dim].second);
     count = multiply(builder, work.loc, count, size);
   }
   return count;
 }
 
-OpFoldResult TileWork::buildBatches(OpBuilder &builder) const {
+Value TileWork::buildBatches(OpBuilder &builder) const {
   return buildSize(builder, *this, 0, space.batchDims);
 }
 
-OpFoldResult TileWork::buildRows(OpBuilder &builder) const {
+Value TileWork::buildRows(OpBuilder &builder) const {
   return buildSize(builder, *this, space.batchDims, space.sizes.size() - space.columnDims);
 }
 
 /// Replaces the operands of sums by buffers of `parts` rows. Returns the sums and their buffers.
 static SmallVector<std::pair<Value, Value>> allocatePartialSums(OpBuilder &builder, TileWork &work,
-                                                                OpFoldResult parts) {
+                                                                Value parts) {
   SmallVector<std::pair<Value, Value>> partial;
   std::optional<int64_t> known = getConstantIntValue(parts);
   if (known == 1)
@@ -169,8 +163,7 @@ static SmallVector<std::pair<Value, Value>> allocatePartialSums(OpBuilder &build
   for (TileExtra &extra : work.extras) {
     if (!extra.isSum)
       continue;
-    Value buffer =
-        memref::AllocOp::create(builder, work.loc, type, known ? ValueRange() : cast<Value>(parts));
+    Value buffer = memref::AllocOp::create(builder, work.loc, type, known ? ValueRange() : parts);
     partial.push_back({extra.operand.memref, buffer});
     extra.operand.memref = buffer;
   }
@@ -205,12 +198,12 @@ static void addStrides(OpBuilder &builder, KernelArguments &arguments, TileOpera
 static void addDynamicSizes(OpBuilder &builder, KernelArguments &arguments, TileWork &work) {
   TileSpace &space = work.space;
   if (ShapedType::isDynamic(space.batches))
-    space.batchesArgument = arguments.addI32(cast<Value>(work.buildBatches(builder)));
+    space.batchesArgument = arguments.addI32(work.buildBatches(builder));
   if (ShapedType::isDynamic(space.rows))
-    space.rowsArgument = arguments.addI32(cast<Value>(work.buildRows(builder)));
+    space.rowsArgument = arguments.addI32(work.buildRows(builder));
   for (auto [dim, size] : llvm::enumerate(space.sizes))
     if (ShapedType::isDynamic(size) && !space.isOutermost(dim))
-      space.sizeArguments[dim] = arguments.addI32(cast<Value>(buildSize(builder, work, dim, dim + 1)));
+      space.sizeArguments[dim] = arguments.addI32(buildSize(builder, work, dim, dim + 1));
   for (TileOperand &input : work.inputs)
     addStrides(builder, arguments, input);
   for (TileExtra &extra : work.extras)
@@ -264,8 +257,7 @@ void fp8::launchWork(OpBuilder &builder, LoweringContext &context, TileWork &wor
   spec.arguments = arguments.types;
   spec.threads = shape.threads;
   func::FuncOp kernel = context.kernels.build(loc, spec, build);
-  Value grid = getValueOrCreateConstantIndexOp(builder, loc, shape.blocks);
-  gpu::LaunchFuncOp launch = launchKernel(builder, loc, kernel, grid, arguments.operands);
+  gpu::LaunchFuncOp launch = launchKernel(builder, loc, kernel, shape.blocks, arguments.operands);
   markLaunch(launch, site);
   if (work.amax)
     context.amaxes.add(launch, work.amax.argument);
@@ -276,29 +268,19 @@ void fp8::launchWork(OpBuilder &builder, LoweringContext &context, TileWork &wor
     launchSumOfRows(builder, context, loc, partial, sum);
 }
 
-OpFoldResult fp8::countRowBlocks(OpBuilder &builder, const TileWork &work, int64_t rowsOfBlock) {
+Value fp8::countRowBlocks(OpBuilder &builder, const TileWork &work, int64_t rowsOfBlock) {
   Location loc = work.loc;
-  auto atLeastOne = [&](OpFoldResult count) -> OpFoldResult {
-    if (std::optional<int64_t> known = getConstantIntValue(count))
-      return builder.getIndexAttr(std::max<int64_t>(*known, 1));
-    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-    return builder.createOrFold<arith::MaxUIOp>(loc, cast<Value>(count), one);
-  };
-  OpFoldResult rows = work.buildRows(builder), blocks;
-  if (std::optional<int64_t> known = getConstantIntValue(rows)) {
-    blocks = builder.getIndexAttr(llvm::divideCeil(*known, rowsOfBlock));
-  } else {
-    Value divisor = arith::ConstantIndexOp::create(builder, loc, rowsOfBlock);
-    blocks = builder.createOrFold<arith::CeilDivUIOp>(loc, cast<Value>(rows), divisor);
-  }
+  Value one = constantIndex(builder, loc, 1), divisor = constantIndex(builder, loc, rowsOfBlock);
+  auto atLeastOne = [&](Value count) { return builder.createOrFold<arith::MaxUIOp>(loc, count, one); };
+  Value blocks = builder.createOrFold<arith::CeilDivUIOp>(loc, work.buildRows(builder), divisor);
   return multiply(builder, loc, atLeastOne(work.buildBatches(builder)), atLeastOne(blocks));
 }
 
 void fp8::launchTiles(OpBuilder &builder, LoweringContext &context, TileWork &work, StringRef name) {
   constexpr int64_t kThreads = 256;
-  OpFoldResult rowTiles = countRowBlocks(builder, work, kTile);
-  OpFoldResult tiles =
-      multiply(builder, work.loc, rowTiles, builder.getIndexAttr(work.space.countColumnTiles()));
-  launchWork(builder, context, work, {name, tiles, kThreads, rowTiles},
+  Value rowTiles = countRowBlocks(builder, work, kTile);
+  Value tilesOfRow = constantIndex(builder, work.loc, work.space.countColumnTiles());
+  launchWork(builder, context, work,
+             {name, multiply(builder, work.loc, rowTiles, tilesOfRow), kThreads, rowTiles},
              [&](KernelBuilder &b) { buildTileKernel(b, work); });
 }
