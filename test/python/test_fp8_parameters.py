@@ -48,6 +48,8 @@ func.func @evaluate(%w: tensor<64x32xf32> loc("w"), %x: tensor<16x64xbf16> loc("
 DELAYED = ("--recipe=delayed", "--amax-history-len=4")
 STEPS = 5
 
+on_each = pytest.mark.parametrize("target", ["cpu", *(pytest.param(chip, marks=pytest.mark.slow(one_of=3)) for chip in ("sm_89", "sm_100a"))])
+
 
 def inputs():
     random = random_generator(16)
@@ -77,7 +79,7 @@ def assert_same(actual, expected):
             assert_same_bits(a[key], e[key])
 
 
-@pytest.mark.parametrize("target", ["cpu", "sm_89", "sm_100a"])
+@on_each
 @pytest.mark.parametrize("recipe", [DELAYED, (*DELAYED, "--init=current"), ("--recipe=current",), ("--recipe=row",), ("--recipe=block",), ("--recipe=mxfp8",)])
 def test_every_step_is_bit_for_bit_the_same(bin_dir, tmp_path, recipe, target):
     if target == "sm_89" and "--recipe=mxfp8" in recipe:
@@ -256,7 +258,7 @@ def layer_inputs():
     }
 
 
-@pytest.mark.parametrize("target", ["cpu", "sm_89", "sm_100a"])
+@on_each
 @pytest.mark.parametrize("recipe", [DELAYED, ("--recipe=current",), ("--recipe=row",), ("--recipe=block",), ("--recipe=mxfp8",)])
 def test_layers_of_a_loop_are_cast_as_a_stack(bin_dir, tmp_path, recipe, target):
     if target == "sm_89" and "--recipe=mxfp8" in recipe:

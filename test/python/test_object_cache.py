@@ -90,6 +90,7 @@ def test_other_processor_is_another_object(compile_net, tmp_path):
     assert set(read_cache(tmp_path / "cache")) > first
 
 
+@pytest.mark.slow(one_of=4)
 @pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b[:200] + b"\0" + b[201:] + b"x", lambda b: b"llvm"])
 @pytest.mark.parametrize("target", TARGETS[:2])
 def test_damaged_files_are_written_again(compile_net, tmp_path, damage, target):

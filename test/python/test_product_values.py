@@ -20,6 +20,8 @@ TARGETS = {
 }
 # MX products need MX tensor cores: the other chips refuse the recipe.
 EVERYWHERE = [(kind, target) for kind in matmuls.KINDS for target in TARGETS if not ("mx" in kind and target in ("sm_89", "sm_90a"))]
+# The emulator takes a second or two for each kind and chip.
+SOME_CHIPS = [pytest.param(kind, target, marks=[pytest.mark.slow(one_of=4)] if target in CHIPS else []) for kind, target in EVERYWHERE]
 
 
 def build(bin_dir, folder, cases, target):
@@ -42,7 +44,7 @@ def draw(rng, kind, m, n, k):
 EDGES = [0, 1, 31, 32, 33, 127, 128, 129, 256, 300]
 
 
-@pytest.mark.parametrize("kind, target", EVERYWHERE)
+@pytest.mark.parametrize("kind, target", SOME_CHIPS)
 def test_edges_of_k(bin_dir, tmp_path, kind, target):
     rng = random_generator(90, len(kind))
     cases = [draw(rng, kind, 17, 40, k) for k in EDGES]
@@ -65,7 +67,7 @@ def sweep(kind, count, salt):
     return [draw(rng, kind, *map(int, each)) for each in sizes], rng
 
 
-@pytest.mark.parametrize("kind, target", EVERYWHERE)
+@pytest.mark.parametrize("kind, target", SOME_CHIPS)
 def test_some_shapes(bin_dir, tmp_path, kind, target):
     cases, rng = sweep(kind, 12 if "86" in target or target == "cpu" else 4, 91)
     matmuls.check(build(bin_dir, tmp_path, cases, target), "main", cases, [case.operands(rng) for case in cases])

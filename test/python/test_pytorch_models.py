@@ -72,6 +72,7 @@ class Compiled:
         return max(errors)
 
 
+@pytest.mark.slow(one_of=3)
 @pytest.mark.parametrize("recipe", ["none", "current", "delayed"])
 @pytest.mark.parametrize("model", SITES)
 def test_one_function_and_two(run, tmp_path, model, recipe):

@@ -22,7 +22,8 @@ TARGETS = {**CPUS, **CHIPS}
 
 SEED, STEP = 0x9E3779B97F4A7C15, 7
 RANDOM = np.array([SEED, STEP], np.uint64).view(np.int64)
-on_each = pytest.mark.parametrize("target", TARGETS)
+# Casts take a chip on the emulator five seconds.
+on_each = pytest.mark.parametrize("target", [*CPUS, *(pytest.param(chip, marks=pytest.mark.slow(one_of=4)) for chip in CHIPS)])
 
 
 def values_of(rng, shape, scale):

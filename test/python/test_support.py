@@ -43,6 +43,7 @@ def test_every_cell_is_there(support):
     assert all((s["code"] is None) != (s["reason"] is None) for s in support)
 
 
+@pytest.mark.slow(one_of=3)
 @pytest.mark.parametrize("product", ["plain", "grouped"])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("recipe", RECIPES)

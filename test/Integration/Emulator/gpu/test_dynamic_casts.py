@@ -208,6 +208,7 @@ def compiled(bin_dir, tmp_path_factory):
     return of
 
 
+@pytest.mark.slow(one_of=3)
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

@@ -191,6 +191,7 @@ def experts_step(bin_dir, folder, recipe, inputs):
     return program.call("main", *inputs), sites
 
 
+@pytest.mark.slow(one_of=3)
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("recipe", ["row", "block", "mxfp8", "#fp8.block_scaling<block = 64>"])
 def test_experts_with_scales_of_rows_and_blocks(chip, recipe, tools, on_cpu, exported, tmp_path):
@@ -302,6 +303,7 @@ def test_batches_of_products_without_rows(chip, recipe, tools, build_dir, tmp_pa
     both_have_the_same_bits(ONE_QUERY, [f"--recipe={recipe}", "--sites=all"], chip, tools, build_dir, tmp_path, q, k)
 
 
+@pytest.mark.slow(one_of=4)  # four seconds each
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("recipe", ["current", "delayed", "row", "block"])
 def test_steps_on_any_batch_have_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path):
