@@ -13,14 +13,19 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Returns whether the scales of lhs or rhs are packed: one for each 32 elements along K.
+/// Returns whether the scales of lhs or rhs are packed: one for each 32 elements along K. Those of a vector
+/// are told apart from others of rank 1 by their number, where it is known.
 static bool isPacked(const Product &product, bool isLhs) {
   auto type = cast<MemRefType>((isLhs ? product.lhsScaleInv : product.rhsScaleInv).getType());
   AffineMap map = product.maps[isLhs ? 0 : 1];
   auto fits = [&](auto entry) {
     return entry.value() == (llvm::is_contained(product.dims.k, map.getDimPosition(entry.index())) ? 32 : 1);
   };
-  return isa<Float8E8M0FNUType>(type.getElementType()) && type.getRank() == 1 && map.getNumResults() > 1 &&
+  int64_t k = product.knownSize(product.dims.k);
+  bool isPlain =
+      map.getNumResults() == 1 &&
+      (ShapedType::isDynamic(k) || type.getDimSize(0) != int64_t(llvm::divideCeil(k, kPart)) * kPackedBytes);
+  return isa<Float8E8M0FNUType>(type.getElementType()) && type.getRank() == 1 && !isPlain &&
          llvm::all_of(llvm::enumerate(isLhs ? product.lhsBlock : product.rhsBlock), fits);
 }
 

@@ -74,7 +74,7 @@ LogicalResult fp8::detail::verifyProductScale(Operation *op, bool isLhs, Type sc
   StringRef name = isLhs ? "the scale_inv of the first operand" : "the scale_inv of the second operand";
   auto data = cast<ShapedType>(dataType), scale = cast<ShapedType>(scaleType);
   bool isPacked = isa<Float8E8M0FNUType>(scale.getElementType()) && scale.getRank() == 1 && block;
-  // A vector has scales of rank 1 in any case.
+  // A vector has scales of rank 1 also where they are not packed: no number of them is one of packed scales.
   if (isPacked && data.getRank() == 1 && block->size() == 1 &&
       shapesMatch(scale, scale.clone(getScaleShape(data, block))))
     return success();

@@ -281,12 +281,15 @@ func.func @main(%q: tensor<3x40xbf16>, %k: tensor<3x5x40xbf16>) -> (tensor<3x5xf
 
 
 def both_have_the_same_bits(text, options, chip, tools, build_dir, folder, *values):
+    """Returns the program of the GPU."""
     results = []
     for name, bin_dir in {"cpu": build_dir / "bin", "gpu": tools(chip)}.items():
         (folder / name).mkdir()
-        results.append(Program(bin_dir, folder / name, text, *options).call("main", *values))
+        program = Program(bin_dir, folder / name, text, *options)
+        results.append(program.call("main", *values))
     for cpu, gpu in zip(*results, strict=True):
         assert_same_bits(gpu, cpu)
+    return program
 
 
 @pytest.mark.parametrize("chip", CHIPS)
@@ -317,6 +320,31 @@ def test_steps_on_any_batch_have_the_bits_of_the_cpu(chip, recipe, tools, build_
         assert cpu.keys() == gpu.keys()
         for name, value in cpu.items():
             assert_same_bits(gpu[name], value)
+
+
+# A vector times a matrix, and a matrix times a vector.
+VECTORS = """
+func.func @main(%x: tensor<200xbf16>, %w: tensor<200x24xbf16>) -> (tensor<24xf32>, tensor<200xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<24xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<24xf32>) -> tensor<24xf32>
+  %y = linalg.vecmat ins(%x, %w : tensor<200xbf16>, tensor<200x24xbf16>) outs(%f : tensor<24xf32>) -> tensor<24xf32>
+  %h = arith.truncf %y : tensor<24xf32> to tensor<24xbf16>
+  %e1 = tensor.empty() : tensor<200xf32>
+  %f1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<200xf32>) -> tensor<200xf32>
+  %z = linalg.matvec ins(%w, %h : tensor<200x24xbf16>, tensor<24xbf16>) outs(%f1 : tensor<200xf32>) -> tensor<200xf32>
+  return %y, %z : tensor<24xf32>, tensor<200xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["sm_100a", "sm_120a"])
+def test_vectors_with_mx_scales(chip, tools, build_dir, tmp_path):
+    rng, bf16 = random_generator(97), ml_dtypes.bfloat16
+    x, w = rng.standard_normal(200).astype(bf16), rng.standard_normal((200, 24)).astype(bf16)
+    gpu = both_have_the_same_bits(VECTORS, ["--recipe=mxfp8", "--sites=all"], chip, tools, build_dir, tmp_path, x, w)
+    codes = [site["code"] for site in gpu.manifest["sites"]]
+    assert len(codes) == 2 and all("tcgen05" in code or "mma.sync" in code for code in codes), codes
 
 
 def test_a_state_goes_from_device_to_device(bin_dir, build_dir, tmp_path):

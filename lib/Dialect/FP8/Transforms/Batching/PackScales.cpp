@@ -91,7 +91,10 @@ Value pack(OpBuilder &b, Location loc, Value scales, const ScaleOrder &order) {
     sizes = tensor::getMixedSizes(b, loc, scales);
     sizes.insert(sizes.end() - 1, b.getIndexAttr(1));
     auto [shape, values] = decomposeMixedValues(sizes);
-    SmallVector<ReassociationIndices> groups = {{0}, {1, 2}};
+    SmallVector<ReassociationIndices> groups;
+    if (sizes.size() == 3)
+      groups.push_back({0});
+    groups.push_back({int64_t(sizes.size()) - 2, int64_t(sizes.size()) - 1});
     scales =
         tensor::ExpandShapeOp::create(b, loc, RankedTensorType::get(shape, element), scales, groups, sizes);
   }
@@ -115,8 +118,14 @@ template <typename Op>
 bool hasScalesOf32(Op op, bool isLhs) {
   auto type = dyn_cast<RankedTensorType>((isLhs ? op.getLhsScaleInv() : op.getRhsScaleInv()).getType());
   std::optional<ArrayRef<int64_t>> block = isLhs ? op.getLhsBlock() : op.getRhsBlock();
-  if (!type || !isa<Float8E8M0FNUType>(type.getElementType()) || !block || type.getRank() == 1 ||
+  if (!type || !isa<Float8E8M0FNUType>(type.getElementType()) || !block ||
       op.getContractionDims().k.size() != 1)
+    return false;
+  // Scales of rank 1 are packed ones, or those of a vector, which only known sizes tell apart.
+  auto data = cast<RankedTensorType>((isLhs ? op.getLhs() : op.getRhs()).getType());
+  bool isOfVector = data.getRank() == 1 && data.hasStaticShape() &&
+                    type.getDimSize(0) == int64_t(llvm::divideCeil(data.getDimSize(0), 32));
+  if (type.getRank() == 1 && !isOfVector)
     return false;
   return llvm::all_of(llvm::zip_equal(*block, getBlocksOfRows(op, isLhs)), [](auto extents) {
     auto [own, ofRows] = extents;

@@ -81,3 +81,24 @@ module attributes {fp8.target = #fp8.chip<"sm_120a">} {
     return %y : tensor<3x24xf32>
   }
 }
+
+// -----
+
+// A vector has one row, too.
+
+module attributes {fp8.target = #fp8.chip<"sm_100a">} {
+  // CHECK-LABEL: func.func @vector
+  // CHECK-SAME: %[[SX:[^:]*]]: tensor<8xf8E8M0FNU>, %[[SW:[^:]*]]: tensor<24x8xf8E8M0FNU>
+  // CHECK: %[[ROW:.*]] = tensor.expand_shape %[[SX]] {{\[\[}}0, 1]] output_shape [1, 8] : tensor<8xf8E8M0FNU> into tensor<1x8xf8E8M0FNU>
+  // CHECK: %[[PX:.*]] = fp8.pack_scales ins(%[[ROW]] : tensor<1x8xf8E8M0FNU>) outs({{.*}} : tensor<1024xf8E8M0FNU>)
+  // CHECK: %[[PW:.*]] = fp8.pack_scales ins(%[[SW]] : tensor<24x8xf8E8M0FNU>) outs({{.*}} : tensor<1024xf8E8M0FNU>)
+  // CHECK: fp8.scaled_matmul {{.*}} scales(%[[PX]], %[[PW]]
+  func.func @vector(%x: tensor<256xf8E4M3FN>, %w: tensor<24x256xf8E4M3FN>, %sx: tensor<8xf8E8M0FNU>,
+                    %sw: tensor<24x8xf8E8M0FNU>, %o: tensor<24xf32>) -> tensor<24xf32> {
+    %y = fp8.scaled_matmul fast ins(%x, %w : tensor<256xf8E4M3FN>, tensor<24x256xf8E4M3FN>)
+        scales(%sx, %sw : tensor<8xf8E8M0FNU>, tensor<24x8xf8E8M0FNU>) outs(%o : tensor<24xf32>)
+        {indexing_maps = [affine_map<(n, k) -> (k)>, affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n)>],
+         lhs_block = array<i64: 32>, rhs_block = array<i64: 1, 32>} -> tensor<24xf32>
+    return %y : tensor<24xf32>
+  }
+}
