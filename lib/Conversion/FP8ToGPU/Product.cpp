@@ -187,7 +187,7 @@ KernelSpec fp8::describeKernel(const Product &product, const KernelArguments &ar
 }
 
 gpu::LaunchFuncOp fp8::launchProduct(OpBuilder &builder, const Product &product, func::FuncOp kernel,
-                                     Value blocks, const KernelArguments &arguments) {
+                                     Value blocks, const KernelArguments &arguments, bool inParts) {
   auto launch = launchKernel(builder, product.op->getLoc(), kernel, blocks, arguments.operands);
   auto instruction = kernel->getAttrOfType<StringAttr>(kInstructionAttrName);
   std::string code = instruction.getValue().str();
@@ -196,7 +196,7 @@ gpu::LaunchFuncOp fp8::launchProduct(OpBuilder &builder, const Product &product,
   if (product.scalesAlongK == ScalesAlongK::packed)
     code += ", scales of 32 elements";
   if (product.split && product.scalesAlongK != ScalesAlongK::blocks)
-    code += ", split sums";
+    code += inParts ? kSplitSums : kOneSum;
   markLaunch(launch, product.site, product.mark(code));
   return launch;
 }

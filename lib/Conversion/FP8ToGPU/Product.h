@@ -143,10 +143,11 @@ std::optional<ProductOperand> viewOperand(mlir::OpBuilder &builder, const Produc
 /// Returns the description of a kernel for `product`, without threads, shared memory and instruction.
 KernelSpec describeKernel(const Product &product, const KernelArguments &arguments);
 
-/// Launches `kernel` on `blocks` blocks, with the marks of `product`.
+/// Launches `kernel` on `blocks` blocks, with the marks of `product`. Without `inParts` the kernel takes
+/// split sums as one.
 mlir::gpu::LaunchFuncOp launchProduct(mlir::OpBuilder &builder, const Product &product,
                                       mlir::func::FuncOp kernel, mlir::Value blocks,
-                                      const KernelArguments &arguments);
+                                      const KernelArguments &arguments, bool inParts = true);
 
 /// Returns the operand for kernels that read any strides: not contiguous, not aligned. Copied where rows or K
 /// have no one distance, or batches more than two.

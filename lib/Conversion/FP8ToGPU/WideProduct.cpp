@@ -173,10 +173,8 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
     isWgmma ? buildWgmmaProduct(b, shape, operands) : buildTcgen05Product(b, shape, operands);
   });
   Value tiles = multiply(batches, multiply(blocksDown, blocksAcross));
-  Product computed = product;
-  computed.split = shape.split;
-  auto launch =
-      launchProduct(builder, computed, kernel, buildGrid(builder, loc, tiles, context.chip), arguments);
+  auto launch = launchProduct(builder, product, kernel, buildGrid(builder, loc, tiles, context.chip),
+                              arguments, shape.split);
   epilogue.finish(builder, launch, context);
   return true;
 }

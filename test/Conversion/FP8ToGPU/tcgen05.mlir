@@ -9,7 +9,7 @@
 // CHECK-LABEL: func.func @wgrad
 // CHECK-NOT: memref.alloc
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [1, 256, 4096], strides: [16, 4096, 1]
-// CHECK: code = "tcgen05.mma m128n256k32 e4m3{{[^"]*}}e5m2"
+// CHECK: code = "tcgen05.mma m128n256k32 e4m3{{[^"]*}}e5m2, one f32 sum for split ones"
 // CHECK: func.func @kernel_product_wgrad_fc1
 // CHECK-SAME: !llvm.ptr {fp8.tensor_map = {box = array<i64: 128, 128, 1>, swizzle = 128 : i32}},
 // CHECK-SAME: !llvm.ptr {fp8.tensor_map = {box = array<i64: 128, 256, 1>, swizzle = 128 : i32}},

@@ -128,9 +128,8 @@ ProductSupport fp8::describeProductOf(ChipAttr attribute, ProductFamily family, 
                    : ", scaled sums of blocks of " + Twine(block[1]))
                  .str();
     // The sums of tcgen05 are exact enough without parts.
-    if ((isMX || !hasBlocks) && family != ProductFamily::tcgen05 &&
-        recipe.getAccumulation(role) == Accumulation::split)
-      sums += ", split sums";
+    if ((isMX || !hasBlocks) && recipe.getAccumulation(role) == Accumulation::split)
+      sums += family == ProductFamily::tcgen05 ? kOneSum : kSplitSums;
   }
   // Which of the two operands the instruction reads first depends on the program and on the sizes.
   return {nameInstruction(chip, family, lhs, rhs, "M", "N", isMX) + sums, ""};
