@@ -359,6 +359,12 @@ static constexpr Option kOptions[] = {
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.strictAccumulation, name, value);
      }},
+    {{"separate-temporaries", "",
+      "Every temporary has memory of its own, so that the emulator finds reads of what no kernel has written",
+      Kind::flag},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setFlag(options.hostCode.separateTemporaries, name, value);
+     }},
     {{"emit", "what",
       "lib (default), obj, llvm, ptx (GPUs), or the IR after ingest, recipe, fusion, batching, bufferize or "
       "kernels"},
@@ -416,6 +422,7 @@ OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInte
   values.emplace_back("sums", options.hostCode.sums == ProductSums::hardware ? "hardware" : "exact");
   values.emplace_back("order", options.order == SumOrder::program ? "program" : "kernel");
   values.emplace_back("strict_accumulation", options.strictAccumulation);
+  values.emplace_back("separate_temporaries", options.hostCode.separateTemporaries);
   llvm::json::Array carry;
   for (const CarryRequest &request : options.carry)
     carry.push_back(request.argument + ":" + std::to_string(request.result));

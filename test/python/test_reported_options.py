@@ -47,6 +47,7 @@ DEFAULTS = {
     "sums": "exact",
     "order": "kernel",
     "strict_accumulation": False,
+    "separate_temporaries": False,
     "carry": [],
     "data_parallel": None,
     "shard": [],

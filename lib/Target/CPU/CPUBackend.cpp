@@ -22,6 +22,7 @@ struct CPUBackend : TargetBackendInterface::ExternalModel<CPUBackend, CPUAttr> {
   void buildCodePipeline(Attribute, OpPassManager &manager, const HostCodeOptions &hostCode) const {
     CPUCodeOptions options;
     options.math = hostCode.math;
+    options.separateTemporaries = hostCode.separateTemporaries;
     buildCPUCodePipeline(manager, options);
   }
 

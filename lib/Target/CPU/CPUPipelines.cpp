@@ -90,7 +90,7 @@ static void addLLVMConversions(OpPassManager &manager) {
 void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &options) {
   manager.addPass(createOutlineKernels());
   manager.addPass(createCountKernels());
-  manager.addNestedPass<func::FuncOp>(createPlanWorkspace());
+  manager.addNestedPass<func::FuncOp>(createPlanWorkspace({/*reuse=*/!options.separateTemporaries}));
   manager.addPass(createAllocateDynamic());
   manager.addPass(createLowerCollectives());
   LinalgToLoopsOptions loops;

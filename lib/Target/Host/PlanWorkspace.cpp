@@ -150,8 +150,8 @@ static FailureOr<SmallVector<Buffer>> collectBuffers(func::FuncOp func) {
 }
 
 /// First fit, largest first: each buffer gets the lowest offset at which no buffer that is live at
-/// the same time is. Returns the size of the workspace.
-static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers, uint64_t alignment) {
+/// the same time is, or no other buffer without `reuse`. Returns the size of the workspace.
+static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers, uint64_t alignment, bool reuse) {
   llvm::sort(buffers, [](const Buffer &a, const Buffer &b) {
     return std::make_tuple(b.bytes, a.order) < std::make_tuple(a.bytes, b.order);
   });
@@ -160,7 +160,7 @@ static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers, uint64_t alignment
   for (Buffer &buffer : buffers) {
     uint64_t offset = 0;
     for (const Buffer *other : placed) {
-      if (!other->meets(buffer))
+      if (reuse && !other->meets(buffer))
         continue;
       if (offset + buffer.bytes <= other->offset)
         break;
@@ -211,6 +211,8 @@ static void useWorkspace(func::FuncOp func, ArrayRef<Buffer> buffers, uint64_t t
 
 namespace {
 struct PlanWorkspacePass : public fp8::impl::PlanWorkspaceBase<PlanWorkspacePass> {
+  using Base::Base;
+
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     if (!func.isPublic() || func.isExternal())
@@ -218,7 +220,7 @@ struct PlanWorkspacePass : public fp8::impl::PlanWorkspaceBase<PlanWorkspacePass
     FailureOr<SmallVector<Buffer>> buffers = collectBuffers(func);
     if (failed(buffers))
       return signalPassFailure();
-    uint64_t total = placeBuffers(*buffers, fp8::getTarget(func).getBufferAlignment());
+    uint64_t total = placeBuffers(*buffers, fp8::getTarget(func).getBufferAlignment(), reuse);
     if (total > kMostBytes) {
       func.emitError("the temporaries of this function are larger than any memory");
       return signalPassFailure();

@@ -125,7 +125,7 @@ static void addHostPasses(OpPassManager &manager) {
 }
 
 void fp8::buildGPUCodePipeline(OpPassManager &manager, const GPUCodeOptions &options) {
-  manager.addNestedPass<func::FuncOp>(createPlanWorkspace());
+  manager.addNestedPass<func::FuncOp>(createPlanWorkspace({/*reuse=*/!options.separateTemporaries}));
   manager.addPass(createAllocateDynamic());
   manager.addPass(createLowerCollectives());
   manager.addPass(createLowerLaunches());

@@ -32,6 +32,7 @@ struct PTXBackend : TargetBackendInterface::ExternalModel<PTXBackend, ChipAttr> 
     GPUCodeOptions options;
     options.ptxas = hostCode.ptxas;
     options.cache = hostCode.cacheFolder;
+    options.separateTemporaries = hostCode.separateTemporaries;
     buildGPUCodePipeline(manager, options);
   }
 

@@ -1,6 +1,8 @@
 // RUN: fp8-opt %s --split-input-file --verify-diagnostics --fp8-plan-workspace | FileCheck %s -enable-var-scope
+// RUN: fp8-opt %s --split-input-file --verify-diagnostics --fp8-plan-workspace=reuse=false | FileCheck %s --check-prefix=SEPARATE
 
 // %a is dead when %c is written, so both live at offset 0; %b meets both.
+// SEPARATE: func @chain({{.*}}: memref<192xi8>) attributes {fp8.workspace_bytes = 192 : i64}
 // CHECK-LABEL: func @chain
 // CHECK-SAME: (%[[X:.*]]: memref<4xf32>, %[[W:.*]]: memref<128xi8>) attributes {fp8.workspace_bytes = 128 : i64}
 // CHECK: %[[C0:.*]] = arith.constant 0 : index

@@ -25,6 +25,9 @@ struct CPUCodeOptions : public mlir::PassPipelineOptions<CPUCodeOptions> {
       llvm::cl::init(MathFunctions::expanded),
       llvm::cl::values(clEnumValN(MathFunctions::expanded, "expanded", "fp8-expand-math"),
                        clEnumValN(MathFunctions::libm, "libm", "calls of the C library"))};
+  Option<bool> separateTemporaries{
+      *this, "separate-temporaries",
+      llvm::cl::desc("give every temporary memory of its own (fp8-plan-workspace)")};
 };
 
 /// Adds stage 6 for the CPU, after which no operation of the fp8 dialect is left.

@@ -50,6 +50,8 @@ struct HostCodeOptions {
   MathFunctions math = MathFunctions::expanded;
   /// checkProductSums checks whether the processor has the instructions.
   ProductSums sums = ProductSums::exact;
+  /// Whether every temporary has memory of its own: a read of what was not written is found then.
+  bool separateTemporaries = false;
   /// 0 to 3, as clang's -O.
   unsigned optimizationLevel = 3;
   /// A folder where objects are kept for the next compilation, 2 GiB of them; empty keeps none. A folder

@@ -109,7 +109,7 @@ def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {
     Before: an entry point with `memref.alloc`s.
     After: its last argument is the workspace, a memref of bytes (absent if the size is 0),
     and all static buffers are views of the workspace at 64-byte aligned offsets. Buffers
-    that are never live at the same time share memory. A lifetime is a range of operations
+    that are never live at the same time share memory, unless `reuse` is false. A lifetime is a range of operations
     of the entry point's body, and includes uses through views and through results of
     structured control flow. `fp8.workspace_bytes` on the function is the size in bytes.
     Buffers of dynamic size stay allocations, with a `memref.dealloc` after their last
@@ -140,6 +140,9 @@ def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {
     }
     ```
   }];
+  let options = [Option<"reuse", "reuse", "bool", "true",
+                        "let buffers share memory that are never live at the same time; otherwise a read of what "
+                        "was not written finds no values of another buffer">];
   let dependentDialects = ["::fp8::FP8Dialect", "mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 

@@ -34,6 +34,9 @@ struct GPUCodeOptions : public mlir::PassPipelineOptions<GPUCodeOptions> {
       *this, "cache",
       llvm::cl::desc("a folder that keeps the text of kernels, and their machine code, for the next "
                      "compilation; nothing keeps none")};
+  Option<bool> separateTemporaries{
+      *this, "separate-temporaries",
+      llvm::cl::desc("give every temporary memory of its own (fp8-plan-workspace)")};
 };
 
 /// Adds stage 6 for a GPU: after it, the module is a gpu.module of kernels and entry points that launch them.

@@ -13,11 +13,14 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[3] / "python")]
 import compiled  # noqa: E402
 
 import cuda_driver  # noqa: E402
 import programs  # noqa: E402
+
+from harness import SEED  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +35,8 @@ def emulator(build_dir, tmp_path_factory):
         pytest.skip("%s is not built" % path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, "FP8EMU_SUMS", "korder")
+        # Warps run in another order for another seed.
+        patch.setitem(os.environ, "FP8EMU_SEED", str(SEED))
         return cuda_driver.Driver(shutil.copy(path, tmp_path_factory.mktemp("korder")))
 
 

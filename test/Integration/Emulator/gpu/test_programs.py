@@ -150,6 +150,21 @@ def test_a_step_has_the_bits_of_the_cpu(chip, recipe, tools, on_cpu, tmp_path):
         assert value.tobytes() == gpu[name].tobytes(), name
 
 
+@pytest.mark.parametrize("recipe", ["delayed", "row"])
+def test_no_temporary_is_read_before_it_is_written(recipe, tools, tmp_path):
+    """Where temporaries share memory, the emulator takes what another one has left for written."""
+    results = []
+    for name, options in {"shared": [], "separate": ["--separate-temporaries"]}.items():
+        (tmp_path / name).mkdir()
+        step = Program(tools(CHIPS[SEED % 4]), tmp_path / name, STEP, f"--recipe={recipe}", *options)
+        step.run("main", initial_tensors(), f"--outputs={tmp_path / name / 'outputs'}")
+        results.append(load(tmp_path / name / "outputs"))
+    shared, separate = results
+    assert shared.keys() == separate.keys()
+    for name, value in shared.items():
+        assert_same_bits(separate[name], value)
+
+
 GPT = ROOT / "python/examples/gpt"
 
 
