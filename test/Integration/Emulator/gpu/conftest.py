@@ -19,7 +19,6 @@ import compiled  # noqa: E402
 
 import cuda_driver  # noqa: E402
 import programs  # noqa: E402
-
 from harness import SEED  # noqa: E402
 
 
