@@ -16,7 +16,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "test/python"))
 from harness import Program, assert_same_bits, random_generator  # noqa: E402
 
-TYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f64": np.float64, "i64": np.int64, "i32": np.int32, "i16": np.int16,
+TYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f64": np.float64, "i64": np.int64, "i32": np.int32,
          "i8": np.int8, "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2}
 CHIPS = ["sm_89", "sm_90a", "sm_100a", "sm_120a"]
 
@@ -51,12 +51,13 @@ class Main:
             self.lines.append(f"{outs[-1]} = tensor.empty({dynamic}) : {self.type(kind)}")
         ins = [f"%{name}" for name, _ in sources]
         in_kinds = [self.arguments[name] for name, _ in sources]
+        given = f"ins({', '.join(ins)} : {', '.join(map(self.type, in_kinds))})" if ins else ""
         block = [f"%in{place}: {kind[1]}" for place, kind in enumerate(in_kinds)] + [f"%out{place}: {kind[1]}" for place, kind in enumerate(results)]
         kinds = ", ".join(map(self.type, results))
         parallel = ", ".join(['"parallel"'] * len(dims))
         self.lines.append(f"%r{number}{':%d' % len(results) if len(results) > 1 else ''} = linalg.generic "
                           f"{{indexing_maps = [{', '.join(maps)}], iterator_types = [{parallel}]}} "
-                          f"ins({', '.join(ins)} : {', '.join(map(self.type, in_kinds))}) outs({', '.join(outs)} : {kinds}) {{\n"
+                          f"{given} outs({', '.join(outs)} : {kinds}) {{\n"
                           f"  ^bb0({', '.join(block)}):\n{body}\n  }} -> {'(%s)' % kinds if len(results) > 1 else kinds}")
         for place, kind in enumerate(results):
             value = f"%r{number}#{place}" if len(results) > 1 else f"%r{number}"
@@ -142,8 +143,8 @@ def test_types(bin_dir, tmp_path, chip):
         for size in (48, 18, 7):
             main.add([(f"x{e}{size}", "ij"), (f"y{e}{size}", "ij")], [(("n", size), e)], arithmetic(e))
     accesses = widths(bin_dir, tmp_path, str(main), chip)
-    # f32, bf16, f16, i32, i16 and i8 fill four words, f64 and i64 two.
-    assert [accesses.count(f"{kind}.global.{width}") for kind in ("ld", "st") for width in ("v4.b32", "v2.b64")] == [12, 4 * 2, 6, 2 * 2]
+    # 16 bytes are four words of 48 elements of f32, bf16, f16, i32 and i8, and two doubles of 48 or 18 of f64 and i64.
+    assert [accesses.count(f"{kind}.global.{width}") for kind in ("ld", "st") for width in ("v4.b32", "v2.b64")] == [10, 8, 5, 4]
     rng = random_generator(140)
     inputs = [[draw(rng, (rows, sizes[1]), e) for sizes, e in main.arguments.values()] for rows in (1, 37, 0)]
     same_as_cpu(bin_dir, tmp_path, str(main), chip, inputs)
@@ -223,7 +224,7 @@ def test_updates_in_place(bin_dir, tmp_path, chip, m, n):
     accesses = widths(bin_dir, tmp_path, source, chip, carry)
     wide = [access for access in accesses if ".v" in access]
     expected = 0 if m * n % 2 or m < 10 else 4 + 3
-    assert len(wide) == expected or (chip, n) == ("sm_89", 128), accesses
+    assert len(wide) == expected, accesses
     rng = random_generator(143, m)
     inputs = [[*(np.abs(draw(rng, (m, n), "f32")) for _ in range(3)), draw(rng, (m, n), "bf16"), np.array(0.1, np.float32)]]
     same_as_cpu(bin_dir, tmp_path, source, chip, inputs, [carry])
