@@ -89,6 +89,7 @@ private:
   void loadVector(memref::LoadOp load, int64_t points);
   void storeVector(memref::StoreOp store, int64_t points);
   void repeat(Operation *op, int64_t points);
+  void buildIndices(int64_t points);
 
   scf::ParallelOp loop;
   ArrayRef<func::CallOp> calls;
@@ -262,6 +263,17 @@ void PointVectorizer::repeat(Operation *op, int64_t points) {
   }
 }
 
+/// Builds the index of each point.
+void PointVectorizer::buildIndices(int64_t points) {
+  auto b = OpBuilder::atBlockBegin(loop.getBody());
+  Location loc = loop.getLoc();
+  values[last] = {last};
+  for (int64_t i = 1; i < points; ++i) {
+    Value number = arith::ConstantIndexOp::create(b, loc, i);
+    values[last].push_back(arith::AddIOp::create(b, loc, last, number));
+  }
+}
+
 void PointVectorizer::rewrite(const Choice &choice) {
   OpBuilder b(loop);
   Location loc = loop.getLoc();
@@ -269,12 +281,8 @@ void PointVectorizer::rewrite(const Choice &choice) {
   loop->setAttr(kThreadsAttrName, b.getI32IntegerAttr(choice.threads));
   SmallVector<Operation *> old =
       llvm::map_to_vector(loop.getBody()->without_terminator(), [](Operation &op) { return &op; });
-  b.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> &indices = values[last];
-  for (int64_t i = 0; i < choice.points; ++i) {
-    Value number = arith::ConstantIndexOp::create(b, loc, i);
-    indices.push_back(arith::AddIOp::create(b, loc, last, number));
-  }
+  if (llvm::any_of(last.getUsers(), [&](Operation *user) { return !llvm::is_contained(accesses, user); }))
+    buildIndices(choice.points);
   SmallVector<Operation *> replaced;
   for (Operation *op : old) {
     auto load = dyn_cast<memref::LoadOp>(op);

@@ -262,9 +262,9 @@ def VectorizeThreads : Pass<"fp8-vectorize-threads", "mlir::ModuleOp"> {
       ...
       scf.parallel (%i, %j) = (%c0, %c0) to (%rows, %c512) step (%c1, %c4) {
         %x4 = vector.load %x[%i, %j] {alignment = 16 : i64} : memref<?x512xf32>, vector<4xf32>
-        %x:4 = vector.to_elements %x4 : vector<4xf32>
+        %e:4 = vector.to_elements %x4 : vector<4xf32>
         %1 = memref.load %s[%i] : memref<?xf32>
-        %y0 = arith.mulf %x#0, %1 : f32
+        %y0 = arith.mulf %e#0, %1 : f32
         ...
         %y4 = vector.from_elements ... : vector<4xbf16>
         vector.store %y4, %y[%i, %j] {alignment = 8 : i64} : memref<?x512xbf16>, vector<4xbf16>
