@@ -6,6 +6,7 @@
 // as vectors: the memory is faster with accesses of 16 bytes, and what points share is computed once. The
 // code of a point stays scalar, since LLVM pairs the instructions that exist for pairs.
 
+#include "KernelAlignment.h"
 #include "ThreadLoop.h"
 #include "fp8/Conversion/FP8ToGPU/Alignment.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
@@ -18,7 +19,6 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
@@ -72,8 +72,8 @@ struct Choice {
 
 class PointVectorizer {
 public:
-  PointVectorizer(scf::ParallelOp loop, ArrayRef<func::CallOp> calls, const Chip &chip)
-      : loop(loop), calls(calls), chip(chip) {}
+  PointVectorizer(scf::ParallelOp loop, const Chip &chip, const KernelAlignment &alignment)
+      : loop(loop), chip(chip), kernelAlignment(alignment) {}
 
   /// Returns whether neighbouring points access adjacent elements; finds the accesses.
   bool analyze();
@@ -81,24 +81,29 @@ public:
   void rewrite(const Choice &choice);
 
 private:
+  bool analyze(Block &block);
+  bool analyze(Operation *op);
+  bool isPlace(Operation *op) const;
   bool isAdjacent(Operation *access) const;
   int64_t findAlignment(Operation *access) const;
-  int64_t findAlignment(Value memref) const;
-  int64_t findOffsetAlignment(OpFoldResult offset, int64_t bytes) const;
   std::optional<int64_t> chooseThreads(int64_t points) const;
-  void loadVector(memref::LoadOp load, int64_t points);
-  void storeVector(memref::StoreOp store, int64_t points);
-  void repeat(Operation *op, int64_t points);
-  void buildIndices(int64_t points);
+  void rewrite(Block &block);
+  void rewriteBranch(scf::IfOp branch);
+  void repeat(Operation *op);
+  void buildIndices(Value place);
+  Value join(OpBuilder &b, Location loc, Value value);
+  void split(OpBuilder &b, Value vector, Value value);
 
   scf::ParallelOp loop;
-  ArrayRef<func::CallOp> calls;
   const Chip &chip;
-  Value last;                                       ///< the index along the last dimension
-  int64_t size = 0;                                 ///< of the last dimension
-  llvm::DenseSet<Value> varying;                    ///< values that differ between neighbouring points
-  SmallVector<Operation *> accesses;                ///< of adjacent elements
-  int64_t operations = 0;                           ///< of a point
+  const KernelAlignment &kernelAlignment;
+  Value last;                        ///< the index along the last dimension
+  int64_t size = 0;                  ///< of the last dimension
+  llvm::DenseSet<Value> varying;     ///< values that differ between neighbouring points
+  llvm::DenseSet<Value> places;      ///< of these: `last`, more or less a multiple of a thread's points
+  SmallVector<Operation *> accesses; ///< of adjacent elements
+  int64_t operations = 0;            ///< of a point
+  int64_t points = 1;
   llvm::DenseMap<Value, SmallVector<Value>> values; ///< of each point, of the values that vary
 };
 } // namespace
@@ -106,6 +111,25 @@ private:
 //===----------------------------------------------------------------------===//
 // Analysis
 //===----------------------------------------------------------------------===//
+
+/// Returns whether the constant operand 1 of `op` is a multiple of all points that a thread may have.
+static bool isWholeConstant(Operation *op) {
+  std::optional<int64_t> constant = getConstantIntValue(op->getOperand(1));
+  return constant && *constant % kAccessBytes == 0;
+}
+
+/// Returns whether `op` computes a place in a part of the last dimension, such as the second half of a row.
+bool PointVectorizer::isPlace(Operation *op) const {
+  return isa<arith::AddIOp, arith::SubIOp>(op) && places.contains(op->getOperand(0)) && isWholeConstant(op);
+}
+
+/// Returns whether all points of a thread are on the same side of a place.
+static bool isSameForPoints(arith::CmpIOp compare) {
+  using arith::CmpIPredicate;
+  return llvm::is_contained({CmpIPredicate::ult, CmpIPredicate::uge, CmpIPredicate::slt, CmpIPredicate::sge},
+                            compare.getPredicate()) &&
+         isWholeConstant(compare);
+}
 
 bool PointVectorizer::isAdjacent(Operation *access) const {
   auto type = cast<MemRefType>(getMemRef(access).getType());
@@ -118,12 +142,42 @@ bool PointVectorizer::isAdjacent(Operation *access) const {
     return false;
   bool isFound = false;
   for (auto [index, stride] : llvm::zip_equal(getIndices(access), strides)) {
-    if (index == last && stride == 1 && !isFound)
+    if (places.contains(index) && stride == 1 && !isFound)
       isFound = true;
     else if (varying.contains(index))
       return false;
   }
   return isFound;
+}
+
+bool PointVectorizer::analyze(Operation *op) {
+  operations += isa<math::MathDialect>(op->getDialect()) ? kMathOperations : 1;
+  bool varies = llvm::any_of(op->getOperands(), [&](Value operand) { return varying.contains(operand); });
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    varying.insert_range(op->getResults());
+    auto isNumber = [](Type type) { return type.isIntOrIndexOrFloat(); };
+    return !varies && llvm::all_of(op->getResultTypes(), isNumber) &&
+           llvm::all_of(op->getRegions(),
+                        [&](Region &region) { return region.empty() || analyze(region.front()); });
+  }
+  if (isa<memref::StoreOp>(op) || (varies && isa<memref::LoadOp>(op))) {
+    if (!isAdjacent(op))
+      return false;
+    accesses.push_back(op);
+  } else if (op->getNumRegions() != 0 || !(isa<memref::LoadOp>(op) || isMemoryEffectFree(op))) {
+    return false;
+  }
+  if (auto compare = dyn_cast<arith::CmpIOp>(op))
+    varies &= !places.contains(compare.getLhs()) || !isSameForPoints(compare);
+  if (varies)
+    varying.insert_range(op->getResults());
+  if (isPlace(op))
+    places.insert(op->getResult(0));
+  return true;
+}
+
+bool PointVectorizer::analyze(Block &block) {
+  return llvm::all_of(block.without_terminator(), [&](Operation &op) { return analyze(&op); });
 }
 
 bool PointVectorizer::analyze() {
@@ -132,59 +186,8 @@ bool PointVectorizer::analyze() {
   size = getConstantIntValue(loop.getUpperBound().back()).value_or(0);
   last = loop.getInductionVars().back();
   varying.insert(last);
-  for (Operation &op : loop.getBody()->without_terminator()) {
-    bool varies = llvm::any_of(op.getOperands(), [&](Value operand) { return varying.contains(operand); });
-    bool isStore = isa<memref::StoreOp>(op);
-    if (isStore || (varies && isa<memref::LoadOp>(op))) {
-      if (!isAdjacent(&op))
-        return false;
-      accesses.push_back(&op);
-    } else if (op.getNumRegions() != 0 || !(isa<memref::LoadOp>(op) || isMemoryEffectFree(&op))) {
-      return false;
-    }
-    if (varies)
-      varying.insert(op.result_begin(), op.result_end());
-    operations += isa<math::MathDialect>(op.getDialect()) ? kMathOperations : 1;
-  }
-  return size > 0 && !accesses.empty();
-}
-
-/// Returns a power of two that divides `offset`, an offset in a kernel's argument or an operand of a call,
-/// times `bytes`.
-int64_t PointVectorizer::findOffsetAlignment(OpFoldResult offset, int64_t bytes) const {
-  if (std::optional<int64_t> constant = getConstantIntValue(offset))
-    return std::gcd(kAccessBytes, *constant * bytes);
-  auto value = cast<Value>(offset);
-  if (auto metadata = value.getDefiningOp<memref::ExtractStridedMetadataOp>())
-    return value == metadata.getOffset() ? findBaseAlignment(metadata.getSource()) : bytes;
-  auto argument = dyn_cast<BlockArgument>(value);
-  int64_t alignment = std::gcd(kAccessBytes, argument ? int64_t(0) : bytes);
-  if (argument && argument.getOwner()->isEntryBlock() && argument.getOwner() == loop->getBlock())
-    for (func::CallOp call : calls)
-      alignment = std::gcd(alignment, findOffsetAlignment(call.getOperand(argument.getArgNumber()), bytes));
-  return alignment;
-}
-
-/// Returns a power of two that divides the address of the first element of `memref` at every call.
-int64_t PointVectorizer::findAlignment(Value memref) const {
-  auto type = cast<MemRefType>(memref.getType());
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
-  if (auto argument = dyn_cast<BlockArgument>(memref)) {
-    int64_t alignment = kAccessBytes;
-    for (func::CallOp call : calls)
-      alignment = std::gcd(alignment, findBaseAlignment(call.getOperand(argument.getArgNumber())));
-    return alignment;
-  }
-  auto view = memref.getDefiningOp<ViewLikeOpInterface>();
-  if (!view)
-    return bytes;
-  // The offset of a view counts from the start of the buffer, which that of its source may have too.
-  if (auto cast = memref.getDefiningOp<memref::ReinterpretCastOp>())
-    return std::gcd(findAlignment(cast.getSource()),
-                    findOffsetAlignment(cast.getMixedOffsets().front(), bytes));
-  auto [strides, offset] = type.getStridesAndOffset();
-  return ShapedType::isDynamic(offset) ? bytes
-                                       : std::gcd(findAlignment(view.getViewSource()), offset * bytes);
+  places.insert(last);
+  return size > 0 && analyze(*loop.getBody()) && !accesses.empty();
 }
 
 /// Returns a power of two that divides the address of the first of any points that are accessed together, if
@@ -192,9 +195,9 @@ int64_t PointVectorizer::findAlignment(Value memref) const {
 int64_t PointVectorizer::findAlignment(Operation *access) const {
   Value memref = getMemRef(access);
   auto type = cast<MemRefType>(memref.getType());
-  int64_t alignment = findAlignment(memref);
+  int64_t alignment = kernelAlignment.find(memref);
   for (auto [dim, index] : llvm::enumerate(getIndices(access)))
-    if (index != last)
+    if (!places.contains(index))
       alignment = std::gcd(alignment, getConstantIntValue(index).value_or(1) * findStrideDivisor(type, dim) *
                                           getBytes(access));
   return alignment;
@@ -229,28 +232,22 @@ std::optional<Choice> PointVectorizer::choose() const {
 // Rewrite
 //===----------------------------------------------------------------------===//
 
-void PointVectorizer::loadVector(memref::LoadOp load, int64_t points) {
-  OpBuilder b(load);
-  Value vector = vector::LoadOp::create(b, load.getLoc(), VectorType::get(points, load.getType()),
-                                        load.getMemRef(), load.getIndices(), /*nontemporal=*/false,
-                                        llvm::MaybeAlign(points * getBytes(load)));
-  llvm::append_range(values[load.getResult()],
-                     vector::ToElementsOp::create(b, load.getLoc(), vector).getResults());
+/// Returns a vector of the values of all points.
+Value PointVectorizer::join(OpBuilder &b, Location loc, Value value) {
+  auto type = VectorType::get(points, value.getType());
+  if (!varying.contains(value))
+    return vector::BroadcastOp::create(b, loc, type, value);
+  return vector::FromElementsOp::create(b, loc, type, values[value]);
 }
 
-void PointVectorizer::storeVector(memref::StoreOp store, int64_t points) {
-  OpBuilder b(store);
-  auto type = VectorType::get(points, getElementType(store));
-  Value stored = store.getValueToStore();
-  Value vector = varying.contains(stored)
-                     ? vector::FromElementsOp::create(b, store.getLoc(), type, values[stored]).getResult()
-                     : vector::BroadcastOp::create(b, store.getLoc(), type, stored).getResult();
-  vector::StoreOp::create(b, store.getLoc(), vector, store.getMemRef(), store.getIndices(),
-                          /*nontemporal=*/false, llvm::MaybeAlign(points * getBytes(store)));
+/// Makes the elements of `vector` the values that points have of `value`.
+void PointVectorizer::split(OpBuilder &b, Value vector, Value value) {
+  auto elements = vector::ToElementsOp::create(b, value.getLoc(), vector);
+  values[value].assign(elements->result_begin(), elements->result_end());
 }
 
 /// Copies `op` for each point.
-void PointVectorizer::repeat(Operation *op, int64_t points) {
+void PointVectorizer::repeat(Operation *op) {
   OpBuilder b(op);
   for (int64_t i = 0; i < points; ++i) {
     IRMapping mapping;
@@ -263,42 +260,86 @@ void PointVectorizer::repeat(Operation *op, int64_t points) {
   }
 }
 
-/// Builds the index of each point.
-void PointVectorizer::buildIndices(int64_t points) {
-  auto b = OpBuilder::atBlockBegin(loop.getBody());
-  Location loc = loop.getLoc();
-  values[last] = {last};
+/// Builds the index of each point, if code uses it for more than accesses.
+void PointVectorizer::buildIndices(Value place) {
+  bool isUsed = llvm::any_of(place.getUsers(), [&](Operation *user) {
+    bool isShared = user->getNumResults() == 1 &&
+                    (places.contains(user->getResult(0)) || !varying.contains(user->getResult(0)));
+    return !isShared && !llvm::is_contained(accesses, user);
+  });
+  if (!isUsed)
+    return;
+  OpBuilder b(place.getContext());
+  b.setInsertionPointAfterValue(place);
+  values[place] = {place};
   for (int64_t i = 1; i < points; ++i) {
-    Value number = arith::ConstantIndexOp::create(b, loc, i);
-    values[last].push_back(arith::AddIOp::create(b, loc, last, number));
+    Value number = arith::ConstantIndexOp::create(b, place.getLoc(), i);
+    values[place].push_back(arith::AddIOp::create(b, place.getLoc(), place, number));
   }
 }
 
-void PointVectorizer::rewrite(const Choice &choice) {
-  OpBuilder b(loop);
-  Location loc = loop.getLoc();
-  loop.getStepMutable()[loop.getStep().size() - 1].set(arith::ConstantIndexOp::create(b, loc, choice.points));
-  loop->setAttr(kThreadsAttrName, b.getI32IntegerAttr(choice.threads));
-  SmallVector<Operation *> old =
-      llvm::map_to_vector(loop.getBody()->without_terminator(), [](Operation &op) { return &op; });
-  if (llvm::any_of(last.getUsers(), [&](Operation *user) { return !llvm::is_contained(accesses, user); }))
-    buildIndices(choice.points);
+/// Makes vectors of the results of `branch`, which all points take.
+void PointVectorizer::rewriteBranch(scf::IfOp branch) {
+  OpBuilder b(branch);
+  auto types = llvm::map_to_vector(branch.getResultTypes(),
+                                   [&](Type type) -> Type { return VectorType::get(points, type); });
+  auto wide = scf::IfOp::create(b, branch.getLoc(), types, branch.getCondition(), /*addThenBlock=*/false,
+                                /*addElseBlock=*/false);
+  for (auto [before, after] : llvm::zip_equal(branch->getRegions(), wide->getRegions())) {
+    after.takeBody(before);
+    if (!after.empty())
+      rewrite(after.front());
+  }
+  for (auto [before, after] : llvm::zip_equal(branch.getResults(), wide.getResults()))
+    split(b, after, before);
+}
+
+void PointVectorizer::rewrite(Block &block) {
   SmallVector<Operation *> replaced;
-  for (Operation *op : old) {
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
+    OpBuilder b(&op);
+    Location loc = op.getLoc();
+    auto branch = dyn_cast<scf::IfOp>(op);
     auto load = dyn_cast<memref::LoadOp>(op);
     auto store = dyn_cast<memref::StoreOp>(op);
-    if (llvm::none_of(op->getOperands(), [&](Value operand) { return varying.contains(operand); }))
+    if (op.getNumResults() == 1 && places.contains(op.getResult(0))) {
+      buildIndices(op.getResult(0));
       continue;
-    if (load)
-      loadVector(load, choice.points);
-    else if (store)
-      storeVector(store, choice.points);
-    else
-      repeat(op, choice.points);
-    replaced.push_back(op);
+    }
+    if (op.getNumResults() != 0 && !branch && !varying.contains(op.getResult(0)))
+      continue; // the same for all points
+    if (branch) {
+      rewriteBranch(branch);
+    } else if (store) {
+      vector::StoreOp::create(b, loc, join(b, loc, store.getValueToStore()), store.getMemRef(),
+                              store.getIndices(), /*nontemporal=*/false,
+                              llvm::MaybeAlign(points * getBytes(store)));
+    } else if (load) {
+      auto type = VectorType::get(points, load.getType());
+      Value vector = vector::LoadOp::create(b, loc, type, load.getMemRef(), load.getIndices(),
+                                            /*nontemporal=*/false, llvm::MaybeAlign(points * getBytes(load)));
+      split(b, vector, load.getResult());
+    } else {
+      repeat(&op);
+    }
+    replaced.push_back(&op);
   }
+  Operation *yield = block.getTerminator();
+  OpBuilder b(yield);
+  for (OpOperand &operand : yield->getOpOperands())
+    operand.set(join(b, yield->getLoc(), operand.get()));
   for (Operation *op : llvm::reverse(replaced))
     op->erase();
+}
+
+void PointVectorizer::rewrite(const Choice &choice) {
+  points = choice.points;
+  OpBuilder b(loop);
+  Value step = arith::ConstantIndexOp::create(b, loop.getLoc(), points);
+  loop.getStepMutable()[loop.getStep().size() - 1].set(step);
+  loop->setAttr(kThreadsAttrName, b.getI32IntegerAttr(choice.threads));
+  buildIndices(last);
+  rewrite(*loop.getBody());
 }
 
 namespace {
@@ -315,7 +356,8 @@ struct VectorizeThreadsPass : public fp8::impl::VectorizeThreadsBase<VectorizeTh
           function && !function.isExternal() ? findParallelLoop(function) : scf::ParallelOp();
       if (!loop || !hasHostBounds(loop))
         continue;
-      PointVectorizer vectorizer(loop, callers, chip);
+      KernelAlignment alignment(function, callers);
+      PointVectorizer vectorizer(loop, chip, alignment);
       if (!vectorizer.analyze())
         continue;
       if (std::optional<Choice> choice = vectorizer.choose())

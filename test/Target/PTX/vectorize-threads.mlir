@@ -189,6 +189,74 @@ module attributes {fp8.target = #fp8.chip<"sm_90a">} {
 
 // -----
 
+// Parts of a row begin at multiples of 16, so that all points of a thread are in one: they take one branch, whose
+// results are vectors.
+// CHECK-LABEL: func.func private @concat(
+// CHECK: scf.parallel (%[[I:.*]], %[[J:.*]]) =
+// CHECK: %[[FIRST:.*]] = arith.cmpi ult, %[[J]], %c256
+// CHECK: %[[V:.*]] = scf.if %[[FIRST]] -> (vector<8xbf16>) {
+// CHECK: vector.load %{{.*}}[%[[I]], %[[J]]] {alignment = 16 : i64} : memref<1024x256xbf16>, vector<8xbf16>
+// CHECK: } else {
+// CHECK: %[[REST:.*]] = arith.subi %[[J]], %c256
+// CHECK: vector.load %{{.*}}[%[[I]], %[[REST]]] {alignment = 16 : i64} : memref<1024x256xbf16>, vector<8xbf16>
+// CHECK: }
+// CHECK: vector.store %[[V]], %{{.*}}[%[[I]], %[[J]]] {alignment = 16 : i64}
+// One part begins within the points of a thread.
+// CHECK-LABEL: func.func private @odd_concat(
+// CHECK-NOT: vector
+// CHECK-LABEL: func.func @main(
+module attributes {fp8.target = #fp8.chip<"sm_90a">} {
+  func.func private @concat(%x: memref<1024x256xbf16>, %y: memref<1024x256xbf16>, %z: memref<1024x512xbf16>) attributes {llvm.bareptr} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c256 = arith.constant 256 : index
+    %c512 = arith.constant 512 : index
+    %c1024 = arith.constant 1024 : index
+    scf.parallel (%i, %j) = (%c0, %c0) to (%c1024, %c512) step (%c1, %c1) {
+      %0 = arith.cmpi ult, %j, %c256 : index
+      %1 = scf.if %0 -> (bf16) {
+        %2 = memref.load %x[%i, %j] : memref<1024x256xbf16>
+        scf.yield %2 : bf16
+      } else {
+        %2 = arith.subi %j, %c256 : index
+        %3 = memref.load %y[%i, %2] : memref<1024x256xbf16>
+        scf.yield %3 : bf16
+      }
+      memref.store %1, %z[%i, %j] : memref<1024x512xbf16>
+      scf.reduce
+    }
+    return
+  }
+  func.func private @odd_concat(%x: memref<1024x252xbf16>, %y: memref<1024x260xbf16>, %z: memref<1024x512xbf16>) attributes {llvm.bareptr} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c252 = arith.constant 252 : index
+    %c512 = arith.constant 512 : index
+    %c1024 = arith.constant 1024 : index
+    scf.parallel (%i, %j) = (%c0, %c0) to (%c1024, %c512) step (%c1, %c1) {
+      %0 = arith.cmpi ult, %j, %c252 : index
+      %1 = scf.if %0 -> (bf16) {
+        %2 = memref.load %x[%i, %j] : memref<1024x252xbf16>
+        scf.yield %2 : bf16
+      } else {
+        %2 = arith.subi %j, %c252 : index
+        %3 = memref.load %y[%i, %2] : memref<1024x260xbf16>
+        scf.yield %3 : bf16
+      }
+      memref.store %1, %z[%i, %j] : memref<1024x512xbf16>
+      scf.reduce
+    }
+    return
+  }
+  func.func @main(%x: memref<1024x256xbf16>, %z: memref<1024x512xbf16>, %v: memref<1024x252xbf16>, %w: memref<1024x260xbf16>) {
+    call @concat(%x, %x, %z) : (memref<1024x256xbf16>, memref<1024x256xbf16>, memref<1024x512xbf16>) -> ()
+    call @odd_concat(%v, %w, %z) : (memref<1024x252xbf16>, memref<1024x260xbf16>, memref<1024x512xbf16>) -> ()
+    return
+  }
+}
+
+// -----
+
 // One point where the last dimension, or the pitch of rows, is odd; where neighbours load what is not
 // adjacent, or i1; and a constant whose alignment is its element's.
 // CHECK-NOT: vector.

@@ -221,17 +221,18 @@ def VectorizeThreads : Pass<"fp8-vectorize-threads", "mlir::ModuleOp"> {
   let description = [{
     Before: private functions without linalg operations that the entry points call, as for
     `fp8-map-threads`.
-    After: in a function whose code is one `scf.parallel` without inner control flow, each
+    After: in a function whose code is one `scf.parallel` without inner loops, each
     iteration computes as many points along the last dimension as 16 bytes have elements of
     the widest buffer. What neighbouring points load and store is one access of at most 16 bytes; what
-    they share is loaded once. The code of a point is unchanged, so are its bits.
+    they share is loaded once. The code of a point is unchanged, so are its bits. A branch that all
+    points take, since the parts of a row that it tells apart begin at multiples of 16, has vectors as results.
 
     Points are halved until they divide the size of the last dimension, the address of every access is
     proven to be a multiple of its bytes at all calls, and there is a block for every
     multiprocessor, of 64 threads at least: `fp8.threads` of the loop tells how many.
 
-    A function stays as it is if this leaves one point; if the size of the last dimension is dynamic, or
-    neighbouring points load or store what is not adjacent; and if it accesses i1.
+    A function stays as it is if this leaves one point; if the size of the last dimension is dynamic; if
+    neighbouring points load or store what is not adjacent, or take different branches; and if it accesses i1.
 
     Example:
     ```mlir

@@ -262,3 +262,30 @@ def test_indices(bin_dir, tmp_path, offset):
     assert "st.global.v4.b32" in widths(bin_dir, tmp_path, str(main), "sm_90a")
     rng = random_generator(145)
     same_as_cpu(bin_dir, tmp_path, str(main), "sm_90a", [[draw(rng, (13, 5, 32), "f32")]])
+
+
+CONCAT = """
+func.func @main(%x: tensor<?xAxbf16>, %y: tensor<?xBxbf16>, %z: tensor<?xCxbf16>) -> tensor<?xSxf32> {
+  %r = tensor.concat dim(1) %x, %y, %z : (tensor<?xAxbf16>, tensor<?xBxbf16>, tensor<?xCxbf16>) -> tensor<?xSxbf16>
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xAxbf16>
+  %e = tensor.empty(%n) : tensor<?xSxf32>
+  %w = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%r : tensor<?xSxbf16>) outs(%e : tensor<?xSxf32>) {
+  ^bb0(%in: bf16, %out: f32):
+    %f = arith.extf %in : bf16 to f32
+    linalg.yield %f : f32
+  } -> tensor<?xSxf32>
+  return %w : tensor<?xSxf32>
+}
+"""
+
+
+@pytest.mark.parametrize("parts", [(32, 16, 48), (32, 8, 24), (32, 12, 4), (31, 1, 32)], ids=str)
+def test_concatenations(bin_dir, tmp_path, parts):
+    source = CONCAT.replace("xS", "x%d" % sum(parts))
+    for name, size in zip("ABC", parts):
+        source = source.replace("x" + name, "x%d" % size)
+    rng = random_generator(146)
+    inputs = [[draw(rng, (rows, size), "bf16") for size in parts] for rows in (1, 23)]
+    same_as_cpu(bin_dir, tmp_path, source, "sm_90a", inputs)
