@@ -194,7 +194,7 @@ SmallVector<unsigned> Segment::takeGroup(std::set<unsigned> &ready,
     kinds[nodes[node].key].push_back(node);
   }
   auto isWhole = [&](const auto &kind) { return kind.second.size() == left.lookup(kind.first); };
-  auto whole = llvm::find_if(kinds, isWhole);
+  auto *whole = llvm::find_if(kinds, isWhole);
   SmallVector<unsigned> group = (whole == kinds.end() ? kinds.front() : *whole).second;
   for (unsigned node : group)
     ready.erase(node);
