@@ -100,7 +100,7 @@ private:
   Value last;                        ///< the index along the last dimension
   int64_t size = 0;                  ///< of the last dimension
   llvm::DenseSet<Value> varying;     ///< values that differ between neighbouring points
-  llvm::DenseSet<Value> places;      ///< of these: `last`, more or less a multiple of a thread's points
+  llvm::DenseSet<Value> places;      ///< of these: `last`, and what is a multiple of 16 away from it
   SmallVector<Operation *> accesses; ///< of adjacent elements
   int64_t operations = 0;            ///< of a point
   int64_t points = 1;
