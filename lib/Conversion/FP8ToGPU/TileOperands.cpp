@@ -7,16 +7,11 @@
 #include "TileOperands.h"
 #include "KernelBuilder.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace fp8;
-
-/// The widest access of a thread. Every allocation and argument is aligned to more.
-static constexpr int64_t kMaxAlignment = 16;
 
 /// Returns the product of both, where anything times 0 is 0.
 static int64_t multiply(int64_t a, int64_t b) {
@@ -49,26 +44,6 @@ bool TileSpace::isCountable() const {
 
 static int64_t bytesOf(Type type) {
   return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
-}
-
-int64_t fp8::findBaseAlignment(Value memref) {
-  auto type = cast<MemRefType>(memref.getType());
-  if (type.hasStaticShape() && type.getNumElements() == 0)
-    return kMaxAlignment;
-  auto [strides, offset] = type.getStridesAndOffset();
-  int64_t bytes = bytesOf(type.getElementType());
-  if (!ShapedType::isDynamic(offset))
-    return std::gcd(kMaxAlignment, offset * bytes);
-  auto view = memref.getDefiningOp<memref::SubViewOp>();
-  if (!view)
-    return std::gcd(kMaxAlignment, bytes);
-  int64_t alignment = findBaseAlignment(view.getSource());
-  auto [sourceStrides, sourceOffset] = view.getSourceType().getStridesAndOffset();
-  for (auto [start, stride] : llvm::zip_equal(view.getMixedOffsets(), sourceStrides)) {
-    int64_t step = ShapedType::isDynamic(stride) ? 1 : stride;
-    alignment = std::gcd(alignment, getConstantIntValue(start).value_or(1) * step * bytes);
-  }
-  return alignment;
 }
 
 /// Returns the stride of each dimension of the tensor: 0 where `map` does not use it. Returns nullopt if the

@@ -8,6 +8,8 @@
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_TILEOPERANDS_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_TILEOPERANDS_H
 
+#include "fp8/Conversion/FP8ToGPU/Alignment.h"
+
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Value.h"
@@ -17,9 +19,6 @@ namespace fp8 {
 
 /// Rows and columns of a tile.
 inline constexpr int64_t kTile = 128;
-
-/// Returns a power of two of up to 16 bytes that divides the address of the first element of `memref`.
-int64_t findBaseAlignment(mlir::Value memref);
 
 /// Returns whether nothing reads what the only user of the buffer writes.
 bool isUnread(mlir::Value buffer);

@@ -55,6 +55,7 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   addCanonicalizer(functions);
   functions.addPass(createCSEPass());
   functions.addPass(createMapReductions());
+  manager.addPass(createVectorizeThreads());
   manager.addPass(createMapThreads());
   if (options.batchLaunches)
     manager.addPass(createBatchLaunches());

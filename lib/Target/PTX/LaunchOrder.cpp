@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
@@ -71,10 +72,10 @@ static void findAccess(Value buffer, Access &access) {
   for (Operation *user : buffer.getUsers()) {
     if (isa<memref::DimOp>(user))
       continue;
-    if (isa<memref::LoadOp>(user)) {
+    if (isa<memref::LoadOp, vector::LoadOp>(user)) {
       access.reads = true;
-    } else if (auto store = dyn_cast<memref::StoreOp>(user); store && store.getValue() != buffer) {
-      access.writes = true;
+    } else if (isa<memref::StoreOp, vector::StoreOp>(user) && user->getOperand(0) != buffer) {
+      access.writes = true; // operand 0 is what it stores
     } else if (auto view = dyn_cast<ViewLikeOpInterface>(user); view && user->getNumResults() == 1) {
       findAccess(user->getResult(0), access);
     } else {
@@ -193,7 +194,7 @@ SmallVector<unsigned> Segment::takeGroup(std::set<unsigned> &ready,
     kinds[nodes[node].key].push_back(node);
   }
   auto isWhole = [&](const auto &kind) { return kind.second.size() == left.lookup(kind.first); };
-  auto whole = llvm::find_if(kinds, isWhole);
+  auto *whole = llvm::find_if(kinds, isWhole);
   SmallVector<unsigned> group = (whole == kinds.end() ? kinds.front() : *whole).second;
   for (unsigned node : group)
     ready.erase(node);

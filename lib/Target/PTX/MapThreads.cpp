@@ -31,8 +31,6 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// Threads of a block: eight warps hide each other's latency, and several blocks fit on a multiprocessor.
-static constexpr int64_t kThreads = 256;
 static constexpr int64_t kWarp = 32;
 
 static Value findRoot(Value value) {
@@ -67,8 +65,7 @@ scf::ParallelOp fp8::findParallelLoop(func::FuncOp kernel) {
   return loop;
 }
 
-/// Returns the number of iterations of `loop` if it is known.
-static std::optional<int64_t> countIterations(scf::ParallelOp loop) {
+std::optional<int64_t> fp8::countIterations(scf::ParallelOp loop) {
   int64_t count = 1;
   for (auto [lower, upper, step] :
        llvm::zip_equal(loop.getLowerBound(), loop.getUpperBound(), loop.getStep())) {
@@ -118,6 +115,8 @@ bool fp8::hasHostBounds(scf::ParallelOp loop) {
 }
 
 int64_t ThreadLoop::getThreads() const {
+  if (auto chosen = loop->getAttrOfType<IntegerAttr>(kThreadsAttrName)) // by fp8-vectorize-threads
+    return chosen.getInt();
   int64_t most =
       iterations ? static_cast<int64_t>(llvm::alignTo(std::max<int64_t>(*iterations, 1), kWarp)) : kThreads;
   return std::min(kThreads, most);

@@ -86,3 +86,30 @@ module attributes {gpu.container_module} {
     return
   }
 }
+
+// -----
+
+// Vectors are read and written as elements are: one buffer that is only read does not keep its copies apart.
+// CHECK-LABEL: func.func @copies(
+// CHECK: @kernels::@copy_batch_2
+// CHECK-NOT: gpu.launch_func
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    func.func @copy(%x: memref<64xf32>, %y: memref<64xf32>) attributes {fp8.threads = 16 : i32, gpu.kernel, llvm.bareptr} {
+      %c4 = arith.constant 4 : index
+      %thread = nvvm.read.ptx.sreg.tid.x : i32
+      %number = arith.index_castui %thread : i32 to index
+      %i = arith.muli %number, %c4 : index
+      %0 = vector.load %x[%i] : memref<64xf32>, vector<4xf32>
+      vector.store %0, %y[%i] : memref<64xf32>, vector<4xf32>
+      return
+    }
+  }
+  func.func @copies(%x: memref<64xf32>, %y: memref<64xf32>, %z: memref<64xf32>) {
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c16, %c1, %c1) args(%x : memref<64xf32>, %y : memref<64xf32>)
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c16, %c1, %c1) args(%x : memref<64xf32>, %z : memref<64xf32>)
+    return
+  }
+}

@@ -216,6 +216,70 @@ def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
                            "mlir::scf::SCFDialect"];
 }
 
+def VectorizeThreads : Pass<"fp8-vectorize-threads", "mlir::ModuleOp"> {
+  let summary = "give threads of elementwise kernels several neighbouring points, accessed as vectors";
+  let description = [{
+    Before: private functions without linalg operations that the entry points call, as for
+    `fp8-map-threads`.
+    After: in a function whose code is one `scf.parallel` without inner loops, each
+    iteration computes as many points along the last dimension as 16 bytes have elements of
+    the widest buffer. What neighbouring points load and store is one access of at most 16 bytes; what
+    they share is loaded once. The code of a point is unchanged, so are its bits. A branch that all
+    points take, since the parts of a row that it tells apart begin at multiples of 16, has vectors as results.
+
+    Points are halved until they divide the size of the last dimension, the address of every access is
+    proven to be a multiple of its bytes at all calls, and there is a block for every
+    multiprocessor, of 64 threads at least: `fp8.threads` of the loop tells how many.
+
+    A function stays as it is if this leaves one point; if the size of the last dimension is dynamic; if
+    neighbouring points load or store what is not adjacent, or take different branches; and if it accesses i1.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-vectorize-threads
+    func.func private @scale(%x: memref<?x512xf32>, %s: memref<?xf32>, %y: memref<?x512xbf16>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c512 = arith.constant 512 : index
+      %rows = memref.dim %x, %c0 : memref<?x512xf32>
+      scf.parallel (%i, %j) = (%c0, %c0) to (%rows, %c512) step (%c1, %c1) {
+        %0 = memref.load %x[%i, %j] : memref<?x512xf32>
+        %1 = memref.load %s[%i] : memref<?xf32>
+        %2 = arith.mulf %0, %1 : f32
+        %3 = arith.truncf %2 : f32 to bf16
+        memref.store %3, %y[%i, %j] : memref<?x512xbf16>
+        scf.reduce
+      }
+      return
+    }
+    func.func @f(%x: memref<?x512xf32>, %s: memref<?xf32>, %y: memref<?x512xbf16>) {
+      call @scale(%x, %s, %y) : (memref<?x512xf32>, memref<?xf32>, memref<?x512xbf16>) -> ()
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func private @scale(%x: memref<?x512xf32>, %s: memref<?xf32>, %y: memref<?x512xbf16>) {
+      ...
+      scf.parallel (%i, %j) = (%c0, %c0) to (%rows, %c512) step (%c1, %c4) {
+        %x4 = vector.load %x[%i, %j] {alignment = 16 : i64} : memref<?x512xf32>, vector<4xf32>
+        %e:4 = vector.to_elements %x4 : vector<4xf32>
+        %1 = memref.load %s[%i] : memref<?xf32>
+        %y0 = arith.mulf %e#0, %1 : f32
+        ...
+        %y4 = vector.from_elements ... : vector<4xbf16>
+        vector.store %y4, %y[%i, %j] {alignment = 8 : i64} : memref<?x512xbf16>, vector<4xbf16>
+        scf.reduce
+      } {fp8.threads = 256 : i32}
+      return
+    }
+    ...
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::arith::ArithDialect", "mlir::scf::SCFDialect",
+                           "mlir::vector::VectorDialect"];
+}
+
 def MapThreads : Pass<"fp8-map-threads", "mlir::ModuleOp"> {
   let summary = "make GPU kernels of outlined functions: a thread per iteration of a parallel loop";
   let description = [{
