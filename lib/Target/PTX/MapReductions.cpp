@@ -2,13 +2,18 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gives every iteration of a kernel's parallel loop, such as a row of a norm or the sum of a row, to the 32
-// lanes of a warp: lane i runs iterations i, i + 32, … of the loops inside. Sums and maxima of such a loop
-// are combined by shuffles, in an order that depends on nothing but the number of iterations. A kernel
-// without a parallel loop, such as a sum of all elements, is a loop of one iteration.
+// Gives every iteration of a kernel's parallel loop, such as a row of a norm or the sum of a row, to the
+// lanes of a warp, or of a block of warps where iterations are long and few: lane i of 32 runs iterations i,
+// i + 32, … of the loops inside. Sums, maxima and selections of such a loop are combined by the lanes, in an
+// order that depends on nothing but the number of iterations. A kernel without a parallel loop, such as a sum
+// of all elements, is a loop of one iteration.
 
+#include "LaneReduction.h"
+#include "LaneTeam.h"
 #include "SingleLoop.h"
 #include "ThreadLoop.h"
+#include "fp8/Conversion/FP8ToGPU/Kernels.h"
+#include "fp8/Conversion/GenericCode.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Target/PTX/Passes.h"
 
@@ -17,7 +22,6 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
@@ -29,15 +33,6 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-static constexpr int64_t kLanes = 32;
-
-/// Returns whether lanes can combine their parts with `op`: an operation that has a neutral element, of a
-/// type that shuffles take.
-static bool isCombiner(Operation *op) {
-  return op && op->getNumResults() == 1 && arith::getNeutralElement(op) &&
-         (op->getResult(0).getType().isF32() || op->getResult(0).getType().isInteger(32));
-}
-
 static Value findBuffer(Value memref) {
   while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
     memref = view.getViewSource();
@@ -45,11 +40,19 @@ static Value findBuffer(Value memref) {
 }
 
 namespace {
-/// A reduction through memory: a load, a combiner and a store of one element, in each iteration.
-struct MemoryReduction {
-  memref::LoadOp load;
-  Operation *combiner;
-  memref::StoreOp store;
+/// A value that a loop reduces: it carries it, or loads and stores an element in each iteration.
+struct Place {
+  Value before, after;
+  unsigned carried = 0;       ///< which of the carried values, if there is no store
+  memref::StoreOp store = {}; ///< in the loop, until that is rewritten
+  // The element in memory, from then on.
+  Value memref = {};
+  SmallVector<Value> indices = {};
+};
+
+struct LoopReduction {
+  std::unique_ptr<LaneReduction> reduction;
+  SmallVector<Place> places;
 };
 
 /// How the parallel loop accesses a buffer.
@@ -57,33 +60,40 @@ struct Accesses {
   /// In loops, at the element of the iteration: the operations, all on one memref if one of them stores.
   SmallVector<Operation *> elements;
   bool storesElements = false;
-  bool loadsOthers = false; ///< in loops, at other elements
-  bool reduces = false;     ///< in loops, into one element
-  bool loads = false;       ///< outside of loops
-  bool stores = false;      ///< outside of loops
+  bool loadsOthers = false;  ///< in loops, at other elements
+  bool reduces = false;      ///< in loops, into one element
+  bool startsWithIt = false; ///< all lanes load that element before the loop
+  bool loads = false;        ///< outside of loops
+  bool stores = false;       ///< outside of loops
 };
 
 class WarpLoop {
 public:
   WarpLoop(scf::ParallelOp loop, const NestIndices &nests) : loop(loop), nests(nests) {}
-  /// Returns whether the lanes of a warp can share each iteration, and if their accesses are adjacent.
+  /// Returns whether lanes can share each iteration, and if their accesses are adjacent.
   bool analyze();
+  /// Returns the lanes that share an iteration.
+  int64_t getLanes() const { return lanes; }
   void rewrite();
 
 private:
   bool analyzeLoop(scf::ForOp inner);
   bool addElement(scf::ForOp inner, Operation *op, Value memref, ValueRange indices, bool isStore);
   bool isSafe(Value buffer, const Accesses &access);
+  bool matchReductions(scf::ForOp inner, ArrayRef<Place> places);
+  int64_t countLanes();
   void shareLoop(scf::ForOp inner);
-  Value combineLanes(OpBuilder &b, Operation *combiner, Value value);
+  void storeResults(OpBuilder &b, LoopReduction &found, scf::ForOp before, ValueRange initial,
+                    ValueRange combined);
   void shrink(memref::AllocaOp alloca);
   scf::IfOp buildFirstLane(OpBuilder &b, Location loc);
 
   scf::ParallelOp loop;
   const NestIndices &nests;
   Value lane;
+  int64_t lanes = kWarpLanes;
   SmallVector<scf::ForOp> loops;
-  llvm::DenseMap<Operation *, SmallVector<MemoryReduction>> reductions; ///< per loop
+  llvm::DenseMap<Operation *, SmallVector<LoopReduction>> reductions; ///< per loop
   llvm::MapVector<Value, Accesses> buffers;
   bool isAdjacent = false;
 };
@@ -115,53 +125,77 @@ bool WarpLoop::addElement(scf::ForOp inner, Operation *op, Value memref, ValueRa
     return false;
   access.elements.push_back(op);
   access.storesElements |= isStore;
-  isAdjacent |= getConstantIntValue(inner.getUpperBound()).value_or(kLanes) >= kLanes;
+  isAdjacent |= getConstantIntValue(inner.getUpperBound()).value_or(kWarpLanes) >= kWarpLanes;
   return true;
 }
 
-/// Returns the load and the combiner of a reduction that ends in `store`.
-static std::optional<MemoryReduction> matchReduction(memref::StoreOp store) {
-  Operation *combiner = store.getValue().getDefiningOp();
-  if (!isCombiner(combiner) || !combiner->hasOneUse())
-    return std::nullopt;
-  for (Value operand : combiner->getOperands()) {
-    auto load = operand.getDefiningOp<memref::LoadOp>();
-    if (load && load->hasOneUse() && load->getBlock() == store->getBlock() &&
-        load.getMemRef() == store.getMemRef() && load.getIndices() == store.getIndices())
-      return MemoryReduction{load, combiner, store};
+/// Returns the only load in the block of the element that `store` stores, if it comes first.
+static memref::LoadOp findLoad(memref::StoreOp store) {
+  memref::LoadOp found;
+  for (auto load : store->getBlock()->getOps<memref::LoadOp>())
+    if (load.getMemRef() == store.getMemRef() && load.getIndices() == store.getIndices()) {
+      if (found || !load->isBeforeInBlock(store))
+        return {};
+      found = load;
+    }
+  return found;
+}
+
+/// Finds how lanes can compute the values that a loop reduces.
+bool WarpLoop::matchReductions(scf::ForOp inner, ArrayRef<Place> places) {
+  SmallVector<LoopReduction> &found = reductions[inner];
+  SmallVector<Place> others;
+  for (const Place &place : places) {
+    if (std::unique_ptr<LaneReduction> combiner = matchCombiner(place.before, place.after))
+      found.push_back({std::move(combiner), {place}});
+    else
+      others.push_back(place);
   }
-  return std::nullopt;
+  if (others.empty())
+    return true;
+  auto getBefore = [](const Place &place) { return place.before; };
+  auto getAfter = [](const Place &place) { return place.after; };
+  std::unique_ptr<LaneReduction> selection =
+      matchSelection(inner, llvm::map_to_vector(others, getBefore), llvm::map_to_vector(others, getAfter));
+  if (!selection) {
+    if (getConstantIntValue(inner.getUpperBound()).value_or(kWarpLanes) >= kWarpLanes)
+      remarkGeneric(
+          inner, "runs in one thread for each result on the GPU",
+          "what an iteration carries to the next one is more than sums, products, extremes, bitwise "
+          "operations, or one selection by comparisons and what belongs to it");
+    return false;
+  }
+  for (Place &place : others)
+    if (place.store)
+      buffers[findBuffer(place.store.getMemRef())].startsWithIt = true;
+  found.push_back({std::move(selection), others});
+  return true;
 }
 
 bool WarpLoop::analyzeLoop(scf::ForOp inner) {
   if (!isConstantIntValue(inner.getLowerBound(), 0) || !isConstantIntValue(inner.getStep(), 1) ||
       !inner.getInductionVar().getType().isIndex())
     return false;
-  for (auto [argument, value] : llvm::zip_equal(inner.getRegionIterArgs(), inner.getYieldedValues())) {
-    Operation *combiner = value.getDefiningOp();
-    if (!isCombiner(combiner) || !combiner->hasOneUse() || !argument.hasOneUse() ||
-        *argument.getUsers().begin() != combiner)
-      return false;
-  }
-  SmallVector<MemoryReduction> &found = reductions[inner];
+  SmallVector<Place> places;
+  for (auto [i, argument, value] : llvm::enumerate(inner.getRegionIterArgs(), inner.getYieldedValues()))
+    places.push_back({argument, value, static_cast<unsigned>(i)});
+  llvm::SmallPtrSet<Operation *, 8> inMemory;
   for (auto store : inner.getBody()->getOps<memref::StoreOp>()) {
-    bool dependsOnIteration = llvm::any_of(store.getIndices(), [&](Value index) {
-      return inner->isAncestor(index.getParentBlock()->getParentOp());
-    });
-    if (dependsOnIteration)
+    auto isInside = [&](Value value) { return inner->isAncestor(value.getParentBlock()->getParentOp()); };
+    if (llvm::any_of(store.getIndices(), isInside))
       continue;
-    std::optional<MemoryReduction> reduction = matchReduction(store);
-    if (!reduction || buffers[findBuffer(store.getMemRef())].reduces)
+    memref::LoadOp load = findLoad(store);
+    if (!load || isInside(store.getMemRef()) || buffers[findBuffer(store.getMemRef())].reduces)
       return false; // or two reductions into one buffer, by one loop or several
     buffers[findBuffer(store.getMemRef())].reduces = true;
-    found.push_back(*reduction);
+    places.push_back({load, store.getValue(), 0, store});
+    inMemory.insert({load, store});
   }
-  auto isPartOfReduction = [&](Operation *op) {
-    return llvm::any_of(found, [&](MemoryReduction &r) { return r.load == op || r.store == op; });
-  };
+  if (!matchReductions(inner, places))
+    return false;
   loops.push_back(inner);
   return llvm::all_of(inner.getBody()->without_terminator(), [&](Operation &op) {
-    if (isPartOfReduction(&op))
+    if (inMemory.contains(&op))
       return true;
     if (auto load = dyn_cast<memref::LoadOp>(op))
       return addElement(inner, load, load.getMemRef(), load.getIndices(), /*isStore=*/false);
@@ -199,7 +233,8 @@ bool WarpLoop::isSafe(Value buffer, const Accesses &access) {
            });
   }
   // Memory that all lanes share and one lane writes may be read by that lane alone.
-  bool readsBack = access.loads || access.loadsOthers || !access.elements.empty();
+  bool readsBack = access.loads || access.loadsOthers || !access.elements.empty() ||
+                   (access.startsWithIt && access.stores);
   return isPrivate ? !access.reduces || (access.elements.empty() && !access.loadsOthers)
                    : !isWritten || !readsBack;
 }
@@ -217,31 +252,29 @@ bool WarpLoop::analyze() {
       return false;
     }
   }
+  lanes = countLanes();
   return isAdjacent && loop.getInitVals().empty() &&
          llvm::all_of(buffers, [&](auto &entry) { return isSafe(entry.first, entry.second); });
+}
+
+int64_t WarpLoop::countLanes() {
+  std::optional<int64_t> count = 1, length = 0;
+  for (auto [lower, upper, step] :
+       llvm::zip_equal(loop.getLowerBound(), loop.getUpperBound(), loop.getStep())) {
+    std::optional<int64_t> begin = getConstantIntValue(lower), end = getConstantIntValue(upper);
+    bool isKnown = count && begin && end && getConstantIntValue(step) == 1;
+    count = isKnown ? std::optional(*count * std::max<int64_t>(*end - *begin, 0)) : std::nullopt;
+  }
+  for (scf::ForOp inner : loops) {
+    std::optional<int64_t> end = getConstantIntValue(scf::ForOp(inner).getUpperBound());
+    length = length && end ? std::optional(std::max(*length, *end)) : std::nullopt;
+  }
+  return chooseLanes(count, length);
 }
 
 //===----------------------------------------------------------------------===//
 // Rewrite
 //===----------------------------------------------------------------------===//
-
-static Value buildCombiner(OpBuilder &b, Operation *combiner, Value lhs, Value rhs) {
-  Operation *copy = b.clone(*combiner);
-  copy->setOperands({lhs, rhs});
-  return copy->getResult(0);
-}
-
-/// Combines the values of all lanes; every lane gets the result.
-Value WarpLoop::combineLanes(OpBuilder &b, Operation *combiner, Value value) {
-  Location loc = combiner->getLoc();
-  auto number = [&](int32_t n) -> Value { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(n)); };
-  for (int32_t distance = kLanes / 2; distance != 0; distance /= 2) {
-    Value other = NVVM::ShflOp::create(b, loc, value.getType(), number(-1), value, number(distance),
-                                       number(kLanes - 1), NVVM::ShflKind::bfly, UnitAttr());
-    value = buildCombiner(b, combiner, value, other);
-  }
-  return value;
-}
 
 scf::IfOp WarpLoop::buildFirstLane(OpBuilder &b, Location loc) {
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
@@ -249,56 +282,96 @@ scf::IfOp WarpLoop::buildFirstLane(OpBuilder &b, Location loc) {
   return scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
 }
 
+/// Puts the results in the places of a reduction. Those in memory one lane stores.
+void WarpLoop::storeResults(OpBuilder &b, LoopReduction &found, scf::ForOp before, ValueRange initial,
+                            ValueRange combined) {
+  Location loc = before.getLoc();
+  SmallVector<Value> results;
+  if (found.reduction->startsWithInitial() || !initial.empty())
+    results = found.reduction->buildResult(b, initial, combined);
+  for (auto [i, place] : llvm::enumerate(found.places)) {
+    if (!place.memref) {
+      before.getResult(place.carried).replaceAllUsesWith(results[i]);
+      continue;
+    }
+    OpBuilder::InsertionGuard guard(b);
+    if (!findBuffer(place.memref).getDefiningOp<memref::AllocaOp>())
+      b.setInsertionPoint(buildFirstLane(b, loc).thenYield());
+    Value result = results.empty() ? Value() : results[i];
+    if (!result) {
+      Value kept = memref::LoadOp::create(b, loc, place.memref, place.indices);
+      result = found.reduction->buildResult(b, kept, combined).front();
+    }
+    memref::StoreOp::create(b, loc, result, place.memref, place.indices);
+  }
+}
+
 /// Divides the iterations of `inner` among the lanes.
 void WarpLoop::shareLoop(scf::ForOp inner) {
-  SmallVector<MemoryReduction> inMemory = reductions.lookup(inner);
-  IRRewriter b(inner);
+  SmallVector<LoopReduction> &found = reductions[inner];
+  OpBuilder b(inner);
   Location loc = inner.getLoc();
-  inner.setLowerBound(lane);
-  inner.setStep(arith::ConstantIndexOp::create(b, loc, kLanes));
-  auto getNeutral = [&](Operation *combiner) -> Value {
-    return arith::ConstantOp::create(b, loc, *arith::getNeutralElement(combiner));
-  };
-  SmallVector<Value> initial(inner.getInits()), neutral;
-  SmallVector<Operation *> combiners;
-  for (auto [i, value] : llvm::enumerate(inner.getYieldedValues())) {
-    combiners.push_back(value.getDefiningOp());
-    inner.getInitsMutable()[i].set(getNeutral(combiners.back()));
-  }
-  for (MemoryReduction &reduction : inMemory)
-    neutral.push_back(getNeutral(reduction.combiner));
-  if (!inMemory.empty()) {
-    auto carry = [&](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) {
-      SmallVector<Value> yielded;
-      for (auto [reduction, argument] : llvm::zip_equal(inMemory, arguments)) {
-        reduction.load.getResult().replaceAllUsesWith(argument);
-        yielded.push_back(reduction.combiner->getResult(0));
+  SmallVector<SmallVector<Value>> initials;
+  SmallVector<Value> starts;
+  SmallVector<unsigned> counts;
+  for (LoopReduction &each : found) {
+    SmallVector<Value> &initial = initials.emplace_back();
+    for (Place &place : each.places) {
+      if (place.store) {
+        place.memref = place.store.getMemRef();
+        place.indices = place.store.getIndices();
       }
-      return yielded;
+      if (!place.memref)
+        initial.push_back(inner.getInits()[place.carried]);
+      else if (each.reduction->startsWithInitial())
+        initial.push_back(memref::LoadOp::create(b, loc, place.memref, place.indices));
+    }
+    SmallVector<Value> start = each.reduction->buildStart(b, initial);
+    counts.push_back(start.size());
+    llvm::append_range(starts, start);
+  }
+  bool isShared = llvm::any_of(found, [](const LoopReduction &each) {
+    return each.reduction->startsWithInitial() && llvm::any_of(each.places, [](const Place &place) {
+             return place.memref && !findBuffer(place.memref).getDefiningOp<memref::AllocaOp>();
+           });
+  });
+  if (isShared && lanes == kWarpLanes) // one lane stores there in the end; more warps meet at a barrier
+    NVVM::SyncWarpOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(-1)));
+  Value all = arith::ConstantIndexOp::create(b, loc, lanes);
+  auto shared = scf::ForOp::create(b, loc, lane, inner.getUpperBound(), all, starts);
+  Block *body = shared.getBody();
+  body->clear();
+  inner.getBody()->getTerminator()->erase();
+  body->getOperations().splice(body->end(), inner.getBody()->getOperations());
+  inner.getInductionVar().replaceAllUsesWith(shared.getInductionVar());
+  b.setInsertionPointToEnd(body);
+  SmallVector<Value> next;
+  ValueRange carried = shared.getRegionIterArgs();
+  for (auto [each, count] : llvm::zip_equal(found, counts)) {
+    SmallVector<Operation *> loads;
+    for (Place &place : each.places)
+      if (place.memref) {
+        loads.push_back(place.before.getDefiningOp());
+        place.store.erase();
+      }
+    llvm::append_range(next,
+                       each.reduction->rewriteBody(b, carried.take_front(count), shared.getInductionVar()));
+    carried = carried.drop_front(count);
+    for (Operation *load : loads)
+      load->erase();
+  }
+  scf::YieldOp::create(b, loc, next);
+  b.setInsertionPointAfter(shared);
+  ValueRange parts = shared.getResults();
+  for (auto [each, initial, count] : llvm::zip_equal(found, initials, counts)) {
+    auto combine = [&, reduction = each.reduction.get()](ValueRange mine, ValueRange others) {
+      return reduction->combine(b, mine, others);
     };
-    inner = cast<scf::ForOp>(
-        inner.replaceWithAdditionalYields(b, neutral, /*replaceInitOperandUsesInLoop=*/false, carry)
-            ->getOperation());
+    SmallVector<Value> combined = LaneTeam(lanes, lane).combine(b, loc, parts.take_front(count), combine);
+    storeResults(b, each, inner, initial, combined);
+    parts = parts.drop_front(count);
   }
-  b.setInsertionPointAfter(inner);
-  for (auto [i, combiner] : llvm::enumerate(combiners)) {
-    Value part = inner.getResult(i);
-    SmallVector<OpOperand *> uses = llvm::map_to_vector(part.getUses(), [](OpOperand &use) { return &use; });
-    Value result = buildCombiner(b, combiner, initial[i], combineLanes(b, combiner, part));
-    for (OpOperand *use : uses)
-      use->set(result);
-  }
-  for (auto [i, reduction] : llvm::enumerate(inMemory)) {
-    Value total = combineLanes(b, reduction.combiner, inner.getResult(combiners.size() + i));
-    OpBuilder::InsertionGuard guard(b);
-    if (!findBuffer(reduction.store.getMemRef()).getDefiningOp<memref::AllocaOp>())
-      b.setInsertionPoint(buildFirstLane(b, loc).thenYield());
-    Value before = memref::LoadOp::create(b, loc, reduction.store.getMemRef(), reduction.store.getIndices());
-    memref::StoreOp::create(b, loc, buildCombiner(b, reduction.combiner, before, total),
-                            reduction.store.getMemRef(), reduction.store.getIndices());
-    reduction.store.erase();
-    reduction.load.erase();
-  }
+  inner.erase();
 }
 
 /// Keeps of a row's temporary what one lane uses.
@@ -309,14 +382,14 @@ void WarpLoop::shrink(memref::AllocaOp alloca) {
       !llvm::all_of(alloca->getUsers(), llvm::IsaPred<memref::LoadOp, memref::StoreOp>))
     return;
   OpBuilder b(alloca);
-  int64_t count = llvm::divideCeil(type.getDimSize(0), kLanes);
+  int64_t count = llvm::divideCeil(type.getDimSize(0), lanes);
   auto part = memref::AllocaOp::create(b, alloca.getLoc(), MemRefType::get({count}, type.getElementType()),
                                        alloca.getAlignmentAttr());
   for (Operation *user : llvm::to_vector(alloca->getUsers())) {
     OpOperand &index = user->getOpOperand(user->getNumOperands() - 1);
     b.setInsertionPoint(user);
-    Value lanes = arith::ConstantIndexOp::create(b, user->getLoc(), kLanes);
-    index.set(arith::DivUIOp::create(b, user->getLoc(), index.get(), lanes));
+    Value all = arith::ConstantIndexOp::create(b, user->getLoc(), lanes);
+    index.set(arith::DivUIOp::create(b, user->getLoc(), index.get(), all));
     user->replaceUsesOfWith(alloca, part);
   }
   alloca.erase();
@@ -328,7 +401,7 @@ void WarpLoop::rewrite() {
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(b, loc, value); };
   SmallVector<Value> lower(loop.getLowerBound()), upper(loop.getUpperBound()), step(loop.getStep());
   lower.push_back(index(0));
-  upper.push_back(index(kLanes));
+  upper.push_back(index(lanes));
   step.push_back(index(1));
   auto wide = scf::ParallelOp::create(b, loc, lower, upper, step);
   lane = wide.getInductionVars().back();
@@ -352,21 +425,30 @@ void WarpLoop::rewrite() {
 }
 
 //===----------------------------------------------------------------------===//
-// Kernels without a parallel loop
+// Kernels
 //===----------------------------------------------------------------------===//
 
-/// Shares the code of a kernel of one thread among the lanes of a warp, if they can.
-static void shareWhole(func::FuncOp func) {
-  if (func.getNumResults() != 0 || !llvm::hasSingleElement(func.getBody()) ||
-      func.front().getOps<scf::ForOp>().empty())
+/// Shares the iterations of a kernel among lanes, if they can: those of its parallel loop, or all of its
+/// code.
+static void share(func::FuncOp func) {
+  if (func.getNumResults() != 0 || !llvm::hasSingleElement(func.getBody()))
     return;
+  if (scf::ParallelOp loop = findParallelLoop(func); loop && !hasHostBounds(loop))
+    return;                                      // one thread runs it; shuffles need all lanes
   OwningOpRef<func::FuncOp> copy = func.clone(); // which is dropped if they cannot
   NestIndices nests;
-  WarpLoop warp(wrapInLoop(*copy, nests), nests);
+  scf::ParallelOp loop = findParallelLoop(*copy);
+  if (loop)
+    joinNests(*loop.getBody(), nests);
+  else
+    loop = wrapInLoop(*copy, nests);
+  WarpLoop warp(loop, nests);
   if (!warp.analyze())
     return;
   warp.rewrite();
   func.getBody().takeBody(copy->getBody());
+  if (warp.getLanes() > kWarpLanes) // a block for each iteration
+    func->setAttr(kThreadsAttrName, Builder(func.getContext()).getI32IntegerAttr(warp.getLanes()));
 }
 
 namespace {
@@ -375,15 +457,8 @@ struct MapReductionsPass : public fp8::impl::MapReductionsBase<MapReductionsPass
     func::FuncOp func = getOperation();
     if (func.isExternal() || func.isPublic() || hasModuleAttr(func, kProgramOrderAttrName))
       return;
-    scf::ParallelOp loop = findParallelLoop(func);
-    if (!loop)
-      return shareWhole(func);
-    if (!hasHostBounds(loop)) // one thread runs it; shuffles need all lanes
-      return;
-    NestIndices none;
-    WarpLoop warp(loop, none);
-    if (warp.analyze())
-      warp.rewrite();
+    if (func.walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted())
+      share(func);
   }
 };
 } // namespace

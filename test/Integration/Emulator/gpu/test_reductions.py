@@ -60,3 +60,146 @@ def test_sums_of_epilogues_over_dynamic_rows(both, rows):
     assert program.compile("--target=sm_89", "--recipe=none", "--emit=kernels", "-o", "kernels.mlir").returncode == 0
     launches = (program.folder / "kernels.mlir").read_text().split("gpu.launch_func")[1:]
     assert sum("@kernel_sum_of_rows_batch_2 " in launch for launch in launches) == 1  # the parts of both sums
+
+
+class Program:
+    """The text of a program of many reductions, each of an argument into another one, whose elements are the initial values."""
+
+    def __init__(self):
+        self.arguments, self.results, self.body = [], [], ""
+
+    def reduce(self, shape, elements, kept, code):
+        """Reduces dimensions of %a into %o0, %o1, … by `code`, which yields %r0, %r1, …; `elements` are the types of these."""
+        number, element = len(self.results), elements[0]
+        given = [f"%x{number}: tensor<{'x'.join([*shape, element])}>"]
+        outs = ["x".join([*(shape[d] for d in kept), e]) for e in elements]
+        given += [f"%s{number}_{i}: tensor<{out}>" for i, out in enumerate(outs)]
+        types = ", ".join(f"tensor<{out}>" for out in outs)
+        dims, places = (", ".join("d%d" % d for d in of) for of in (range(len(shape)), kept))
+        maps = ", ".join([f"affine_map<({dims}) -> ({dims})>"] + [f"affine_map<({dims}) -> ({places})>"] * len(outs))
+        kinds = ", ".join('"parallel"' if d in kept else '"reduction"' for d in range(len(shape)))
+        block = ", ".join([f"%a: {element}"] + [f"%o{i}: {e}" for i, e in enumerate(elements)])
+        values, types_of = ", ".join(f"%r{i}" for i in range(len(outs))), ", ".join(elements)
+        self.body += f"""  %y{number}:{len(outs)} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
+      ins({given[0].replace(":", " :")}) outs({", ".join(f"%s{number}_{i}" for i in range(len(outs)))} : {types}) {{
+  ^bb0({block}):
+    {code}
+    linalg.yield {values} : {types_of}
+  }} -> ({types})
+"""
+        self.arguments += given
+        self.results += [(f"%y{number}#{i}", f"tensor<{out}>") for i, out in enumerate(outs)]
+
+    def text(self):
+        names, types = ([result[i] for result in self.results] for i in range(2))
+        return f"func.func @main({', '.join(self.arguments)}) -> ({', '.join(types)}) {{\n{self.body}  return {', '.join(names)} : {', '.join(types)}\n}}\n"
+
+
+def sizes_of(shape):
+    return [int(size) if size != "?" else 300 for size in shape]
+
+
+def kernels(program):
+    """Of the kernels of reductions whether lanes share them; others copy and widen the initial values."""
+    assert program.compile("--target=sm_89", "--emit=ptx", "-o", "p.ptx").returncode == 0
+    texts = [kernel.split("\n}")[0] for kernel in (program.folder / "p.ptx").read_text().split(".visible .entry ")[1:]]
+    return {"shfl.sync.bfly" in text for text in texts if text.startswith("kernel_reduce")}
+
+
+NUMPY = {"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32,
+         "f64": np.float64}
+COMBINERS = [("i64", "addi"), ("i64", "minsi"), ("i32", "maxui"), ("i16", "maxsi"), ("i8", "addi"), ("i8", "muli"), ("i1", "andi"), ("i1", "ori"),
+             ("i1", "xori"), ("bf16", "maximumf"), ("bf16", "addf"), ("f16", "minnumf"), ("f64", "addf"), ("f64", "maximumf"), ("f32", "minimumf")]
+
+
+def numbers(rng, element, shape):
+    """Numbers of which all sums are exact; all bits of integers."""
+    if element == "i1":
+        return rng.integers(0, 2, shape) > 0
+    if element[0] == "i":
+        bits = int(element[1:])
+        return rng.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), shape, np.int64).astype(NUMPY[element])
+    return rng.integers(-3, 4, shape).astype(NUMPY[element])
+
+
+def test_types_of_reductions(both):
+    """Into the elements of a first dimension: a warp, a block, several dimensions; sizes that are known, and not."""
+    shapes = [["9", "70"], ["5", "3001"], ["2", "6", "111"], ["?", "?"], ["?"]]
+    text, rng, inputs = Program(), np.random.default_rng(7), []
+    for element, combiner in COMBINERS:
+        for shape in shapes:
+            kept = [0] if len(shape) > 1 else []
+            text.reduce(shape, [element], kept, f"%r0 = arith.{combiner} %o0, %a : {element}")
+            sizes = sizes_of(shape)
+            inputs += [numbers(rng, element, sizes), numbers(rng, element, [sizes[d] for d in kept])]
+    program = both(text.text(), "--recipe=none")
+    assert len(program.results(*inputs)) == len(COMBINERS) * len(shapes)
+    assert kernels(program) == {True}
+
+
+# What keeps an element %o0 and its place %o1, not %a at %i: %v the element, %c the place.
+SELECTIONS = {
+    # jax.numpy.argmax: NaN is the greatest, and the first of equal ones.
+    "jax": """%0 = arith.cmpf ogt, %o0, %a : {T}
+    %1 = arith.cmpf une, %o0, %o0 : {T}
+    %v = arith.ori %0, %1 : i1
+    %3 = arith.cmpf oeq, %o0, %a : {T}
+    %4 = arith.cmpi slt, %o1, %i : {I}
+    %5 = arith.andi %3, %4 : i1
+    %c = arith.ori %v, %5 : i1""",
+    # NaN is passed over, unless it is the initial value.
+    "first": "%v = arith.cmpf ule, %a, %o0 : {T}\n    %c = arith.cmpf ule, %a, %o0 : {T}",
+    "last": "%v = arith.cmpf ugt, %o0, %a : {T}\n    %c = arith.cmpf ugt, %o0, %a : {T}",
+    "highest place": """%v = arith.cmpf uge, %o0, %a : {T}
+    %0 = arith.cmpf ugt, %o0, %a : {T}
+    %1 = arith.cmpf oeq, %o0, %a : {T}
+    %2 = arith.cmpi sge, %o1, %i : {I}
+    %3 = arith.andi %1, %2 : i1
+    %c = arith.ori %0, %3 : i1""",
+    "integers": "%v = arith.cmpi uge, %o0, %a : {T}\n    %c = arith.cmpi uge, %o0, %a : {T}",
+    # In order: NaN is taken and then never kept; the first of equal values, and the last place; both signs.
+    "NaN": "%v = arith.cmpf ole, %o0, %a : {T}\n    %c = arith.cmpf ole, %o0, %a : {T}",
+    "other places": "%v = arith.cmpf uge, %o0, %a : {T}\n    %c = arith.cmpf ugt, %o0, %a : {T}",
+    "signs": "%v = arith.cmpi uge, %o0, %a : {T}\n    %c = arith.cmpi sge, %o0, %a : {T}",
+}
+BY_LANES = [("jax", "f32", "i32"), ("jax", "bf16", "i64"), ("first", "f32", "i64"), ("last", "f16", "i32"), ("highest place", "f64", "i32"),
+            ("integers", "i8", "i32")]
+IN_ORDER = [("NaN", "f32", "i32"), ("other places", "f32", "i32"), ("signs", "i32", "i32")]
+
+
+def elements(rng, element, sizes, most):
+    """Few different numbers: zeros of both signs, infinities, NaN if `most` is 6."""
+    if element[0] == "i":
+        return rng.integers(-most, most, sizes).astype(NUMPY[element])
+    special = np.array([-np.inf, -0.0, 0.0, 1, np.inf, np.nan], NUMPY[element])[rng.integers(0, most, sizes)]
+    return np.where(rng.random(sizes) < 0.99, NUMPY[element](1), special).astype(NUMPY[element]) if most == 6 else special
+
+
+@pytest.mark.parametrize("cases, byLanes", [(BY_LANES, True), (IN_ORDER, False)])
+def test_places_of_extremes(both, cases, byLanes):
+    """The bits are those of one thread, in order."""
+    shapes, text = [["7", "64"], ["4", "2050"], ["9000"], ["?", "?"], ["?"]], Program()
+    for code, element, place in cases:
+        for shape in shapes:
+            code_of = SELECTIONS[code].replace("{T}", element).replace("{I}", place)
+            text.reduce(shape, [element, place], [0][: len(shape) - 1], f"""%n = linalg.index {len(shape) - 1} : index
+    %i = arith.index_cast %n : index to {place}
+    {code_of}
+    %r0 = arith.select %v, %o0, %a : {element}
+    %r1 = arith.select %c, %o1, %i : {place}""")
+    program = both(text.text(), "--recipe=none")
+    assert kernels(program) == {byLanes}
+    remarks = program.compile("--target=sm_89", "--recipe=none", "--remarks", "-o", "remarks.so").stderr
+    assert ("runs in one thread for each result" in remarks) == (not byLanes)
+    for most, initial in [(2, -np.inf), (3, -np.inf), (5, 0.0), (6, -1.0), (6, np.nan)]:
+        rng, inputs, first = np.random.default_rng(most), [], []
+        for code, element, place in cases:
+            for sizes in map(sizes_of, shapes):
+                start = np.full(sizes[:-1], most if element[0] == "i" else initial, NUMPY[element])
+                inputs += [elements(rng, element, sizes, most), start, rng.integers(0, sizes[-1], sizes[:-1]).astype(NUMPY[place])]
+                first.append((code, inputs[-3]))
+        results = program.results(*inputs)
+        for i, (code, x) in enumerate(first):
+            if code == "jax" and initial == -np.inf and most == 3:
+                expected = np.where((x == -np.inf).all(-1), results[str(2 * i + 1)], x.astype(np.float32).argmax(-1))
+                assert (results[str(2 * i + 1)] == expected).all()
