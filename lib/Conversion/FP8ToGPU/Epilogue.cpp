@@ -263,7 +263,8 @@ void Epilogue::addParts(OpBuilder &host, const Sum &sum, LoweringContext &contex
   // The number of parts may be known at run time alone.
   auto isDense = [](Value memref, unsigned firstStatic) {
     auto type = cast<MemRefType>(memref.getType());
-    return ShapedType::isStaticShape(type.getShape().drop_front(firstStatic)) && type.getLayout().isIdentity();
+    return ShapedType::isStaticShape(type.getShape().drop_front(firstStatic)) &&
+           type.getLayout().isIdentity();
   };
   if (isDense(sum.parts, 1) && isDense(perColumn, 0))
     launchSumOfRows(host, context, loc, sum.parts, perColumn);

@@ -22,6 +22,10 @@
 using namespace mlir;
 using namespace fp8;
 
+/// Operations of decisions to compute, beyond which they count as too complex: those of jax.numpy.argmax are
+/// 200 for all ways to compare.
+static constexpr unsigned kMostSteps = 5000;
+
 namespace {
 /// How two numbers compare.
 enum class Order { Less, Equal, Greater, NaN };
@@ -71,6 +75,7 @@ private:
   const Choice &value;
   const Choice *place = nullptr;
   std::optional<bool> areValuesSigned, arePlacesSigned;
+  unsigned steps = 0;
 };
 } // namespace
 
@@ -123,6 +128,8 @@ static bool holds(arith::CmpIPredicate predicate, Order order) {
 }
 
 std::optional<bool> Decider::decide(Value condition, const Case &of) {
+  if (++steps > kMostSteps)
+    return std::nullopt;
   APInt constant;
   if (matchPattern(condition, m_ConstantInt(&constant)))
     return constant.getBoolValue();
