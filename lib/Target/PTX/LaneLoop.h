@@ -51,7 +51,8 @@ struct BufferAccesses {
 class LaneLoop {
 public:
   LaneLoop(mlir::scf::ParallelOp loop, const NestIndices &nests) : loop(loop), nests(nests) {}
-  /// Returns whether lanes can share each iteration, and if their accesses are adjacent.
+  /// Returns whether lanes can share each iteration, and gain by it: their accesses are adjacent, or
+  /// iterations long and few.
   bool analyze();
   /// Returns the lanes that share an iteration.
   int64_t getLanes() const { return lanes; }
@@ -63,7 +64,7 @@ private:
                   bool isStore);
   bool isSafe(mlir::Value buffer, const BufferAccesses &access);
   bool matchReductions(mlir::scf::ForOp inner, llvm::ArrayRef<ReducedValue> places);
-  int64_t countLanes();
+  bool chooseLanes();
   void shareLoop(mlir::scf::ForOp inner);
   void storeResults(mlir::OpBuilder &b, LoopReduction &found, mlir::scf::ForOp before,
                     mlir::ValueRange initial, mlir::ValueRange combined);
@@ -77,7 +78,7 @@ private:
   llvm::SmallVector<mlir::scf::ForOp> loops;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<LoopReduction>> reductions; ///< per loop
   llvm::MapVector<mlir::Value, BufferAccesses> buffers;
-  bool isAdjacent = false;
+  bool isAdjacent = false, readsApart = false;
 };
 
 } // namespace fp8

@@ -17,6 +17,10 @@
 using namespace mlir;
 using namespace fp8;
 
+/// Elements to each of few results, from which on lanes also share what is not adjacent: many threads
+/// outweigh that each of them reads a sector of its own.
+static constexpr int64_t kElementsApart = 1024;
+
 Value fp8::findBuffer(Value memref) {
   while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
     memref = view.getViewSource();
@@ -24,7 +28,7 @@ Value fp8::findBuffer(Value memref) {
 }
 
 /// Records an access at the iteration's element. Returns false if it is at a computed one, which is stored,
-/// or if neighbouring iterations are not adjacent in memory.
+/// or if neighbouring iterations that store are not adjacent in memory.
 bool LaneLoop::addElement(scf::ForOp inner, Operation *op, Value memref, ValueRange indices, bool isStore) {
   BufferAccesses &access = buffers[findBuffer(memref)];
   SmallVector<Value> iteration = nests.lookup(inner);
@@ -40,9 +44,12 @@ bool LaneLoop::addElement(scf::ForOp inner, Operation *op, Value memref, ValueRa
     return !isStore;
   }
   auto [strides, offset] = cast<MemRefType>(memref.getType()).getStridesAndOffset();
-  if (indices.back() != iteration.back() || llvm::count_if(indices, isOwn) != int64_t(iteration.size()) ||
-      strides.back() != 1)
+  if (llvm::count_if(indices, isOwn) != int64_t(iteration.size()))
     return false;
+  if (indices.back() != iteration.back() || strides.back() != 1) {
+    access.loadsOthers = readsApart = true;
+    return !isStore;
+  }
   access.elements.push_back(op);
   access.storesElements |= isStore;
   isAdjacent |= getConstantIntValue(inner.getUpperBound()).value_or(kWarpLanes) >= kWarpLanes;
@@ -79,10 +86,10 @@ bool LaneLoop::matchReductions(scf::ForOp inner, ArrayRef<ReducedValue> places) 
       matchSelection(inner, llvm::map_to_vector(others, getBefore), llvm::map_to_vector(others, getAfter));
   if (!selection) {
     if (getConstantIntValue(inner.getUpperBound()).value_or(kWarpLanes) >= kWarpLanes)
-      remarkGeneric(
-          inner, "runs in one thread for each result on the GPU",
-          "what an iteration carries to the next one is more than sums, products, extremes, bitwise "
-          "operations, or one selection by comparisons and what belongs to it");
+      remarkGeneric(inner, "runs in one thread for each result on the GPU",
+                    "what an iteration carries to the next one is more than sums, products but of bf16 and "
+                    "f16, extremes, "
+                    "bitwise operations, or one selection by comparisons and what belongs to it");
     return false;
   }
   for (ReducedValue &place : others)
@@ -172,12 +179,12 @@ bool LaneLoop::analyze() {
       return false;
     }
   }
-  lanes = countLanes();
-  return isAdjacent && loop.getInitVals().empty() &&
+  return chooseLanes() && loop.getInitVals().empty() &&
          llvm::all_of(buffers, [&](auto &entry) { return isSafe(entry.first, entry.second); });
 }
 
-int64_t LaneLoop::countLanes() {
+/// Chooses how many lanes share an iteration. Returns false if one thread is as good.
+bool LaneLoop::chooseLanes() {
   std::optional<int64_t> count = 1, length = 0;
   for (auto [lower, upper, step] :
        llvm::zip_equal(loop.getLowerBound(), loop.getUpperBound(), loop.getStep())) {
@@ -189,5 +196,10 @@ int64_t LaneLoop::countLanes() {
     std::optional<int64_t> end = getConstantIntValue(scf::ForOp(inner).getUpperBound());
     length = length && end ? std::optional(std::max(*length, *end)) : std::nullopt;
   }
-  return chooseLanes(count, length);
+  lanes = fp8::chooseLanes(count, length);
+  if (!readsApart)
+    return isAdjacent;
+  bool reduces = llvm::any_of(reductions, [](auto &entry) { return !entry.second.empty(); });
+  return reduces && count && *count * kWarpLanes < kManyThreads &&
+         length.value_or(kElementsApart) >= kElementsApart;
 }

@@ -57,6 +57,27 @@ func.func private @columns(%x: memref<64x100xf32>, %y: memref<100xf32> {llvm.noa
   return
 }
 
+// Columns are few and long: lanes share them, though each reads a row.
+// CHECK-LABEL: func.func private @long_columns
+// CHECK: scf.parallel (%{{.+}}, %{{.+}}) = (%{{.+}}, %{{.+}}) to (%c100{{.*}}, %c256
+// CHECK: nvvm.shfl.sync
+func.func private @long_columns(%x: memref<?x100xf32>, %y: memref<100xf32> {fp8.own_memory}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %rows = memref.dim %x, %c0 : memref<?x100xf32>
+  %c100 = arith.constant 100 : index
+  scf.parallel (%i) = (%c0) to (%c100) step (%c1) {
+    scf.for %j = %c0 to %rows step %c1 {
+      %0 = memref.load %x[%j, %i] : memref<?x100xf32>
+      %1 = memref.load %y[%i] : memref<100xf32>
+      %2 = arith.addf %1, %0 : f32
+      memref.store %2, %y[%i] : memref<100xf32>
+    }
+    scf.reduce
+  }
+  return
+}
+
 // A running sum: every iteration reads what the one before has computed.
 // CHECK-LABEL: func.func private @scan
 // CHECK: scf.parallel (%{{[^,]+}}) =

@@ -123,12 +123,11 @@ def numbers(rng, element, shape):
 
 
 def test_types_of_reductions(both):
-    """Into the elements of a first dimension: a warp, a block, several dimensions; sizes that are known, and not."""
-    shapes = [["9", "70"], ["5", "3001"], ["2", "6", "111"], ["?", "?"], ["?"]]
+    """A warp, a block, several dimensions, columns; sizes that are known, and not."""
+    shapes = [(["9", "70"], [0]), (["5", "3001"], [0]), (["2", "6", "111"], [0]), (["?", "?"], [0]), (["?"], []), (["?", "3"], [1])]
     text, rng, inputs = Program(), np.random.default_rng(7), []
     for element, combiner in COMBINERS:
-        for shape in shapes:
-            kept = [0] if len(shape) > 1 else []
+        for shape, kept in shapes:
             text.reduce(shape, [element], kept, f"%r0 = arith.{combiner} %o0, %a : {element}")
             sizes = sizes_of(shape)
             inputs += [numbers(rng, element, sizes), numbers(rng, element, [sizes[d] for d in kept])]
@@ -178,11 +177,12 @@ def elements(rng, element, sizes, most):
 @pytest.mark.parametrize("cases, byLanes", [(BY_LANES, True), (IN_ORDER, False)])
 def test_places_of_extremes(both, cases, byLanes):
     """The bits are those of one thread, in order."""
-    shapes, text = [["7", "64"], ["4", "2050"], ["9000"], ["?", "?"], ["?"]], Program()
+    shapes = [(["7", "64"], 1), (["4", "2050"], 1), (["9000"], 0), (["?", "?"], 1), (["?"], 0), (["1030", "3"], 0)]
+    text = Program()
     for code, element, place in cases:
-        for shape in shapes:
+        for shape, dim in shapes:
             code_of = SELECTIONS[code].replace("{T}", element).replace("{I}", place)
-            text.reduce(shape, [element, place], [0][: len(shape) - 1], f"""%n = linalg.index {len(shape) - 1} : index
+            text.reduce(shape, [element, place], [d for d in range(len(shape)) if d != dim], f"""%n = linalg.index {dim} : index
     %i = arith.index_cast %n : index to {place}
     {code_of}
     %r0 = arith.select %v, %o0, %a : {element}
@@ -191,15 +191,17 @@ def test_places_of_extremes(both, cases, byLanes):
     assert kernels(program) == {byLanes}
     remarks = program.compile("--target=sm_89", "--recipe=none", "--remarks", "-o", "remarks.so").stderr
     assert ("runs in one thread for each result" in remarks) == (not byLanes)
-    for most, initial in [(2, -np.inf), (3, -np.inf), (5, 0.0), (6, -1.0), (6, np.nan)]:
+    for most, initial in [(3, -np.inf), (5, 0.0), (6, -1.0), (6, np.nan)]:
         rng, inputs, first = np.random.default_rng(most), [], []
         for code, element, place in cases:
-            for sizes in map(sizes_of, shapes):
-                start = np.full(sizes[:-1], most if element[0] == "i" else initial, NUMPY[element])
-                inputs += [elements(rng, element, sizes, most), start, rng.integers(0, sizes[-1], sizes[:-1]).astype(NUMPY[place])]
-                first.append((code, inputs[-3]))
+            for shape, dim in shapes:
+                sizes = sizes_of(shape)
+                kept = [size for d, size in enumerate(sizes) if d != dim]
+                start = np.full(kept, most if element[0] == "i" else initial, NUMPY[element])
+                inputs += [elements(rng, element, sizes, most), start, rng.integers(0, sizes[dim], kept).astype(NUMPY[place])]
+                first.append((code, inputs[-3], dim))
         results = program.results(*inputs)
-        for i, (code, x) in enumerate(first):
+        for i, (code, x, dim) in enumerate(first):
             if code == "jax" and initial == -np.inf and most == 3:
-                expected = np.where((x == -np.inf).all(-1), results[str(2 * i + 1)], x.astype(np.float32).argmax(-1))
+                expected = np.where((x == -np.inf).all(dim), results[str(2 * i + 1)], x.astype(np.float32).argmax(dim))
                 assert (results[str(2 * i + 1)] == expected).all()
