@@ -164,8 +164,8 @@ def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
     more lanes than a warp from 32 elements for each on.
 
     Lanes combine what has one operation with a neutral element, of integers of up to 64
-    bits, `index` and floating point; a sum of bf16 or f16 is taken in f32 and rounded
-    once. They also combine selections, such as the greatest element and its place: what an
+    bits, `index` and floating point, but no products of bf16 and f16; a sum of these is
+    taken in f32 and rounded once. They also combine selections, such as the greatest element and its place: what an
     iteration keeps or takes by comparisons, if these follow one order of all elements.
     Of equal ones the same is taken as by one thread in order, and NaN is treated alike.
 
@@ -176,7 +176,8 @@ def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
     bounds of the parallel loop are such that a launch can compute them.
 
     A function stays as it is if a lane would read what another one wrote, if neighbouring
-    iterations are not adjacent, and, with a remark of `fp8-kernels`, if a loop carries
+    iterations are not adjacent (but those that reduce 1,024 elements or more, or an unknown
+    number, to each of fewer than 4,096 results), and, with a remark of `fp8-kernels`, if a loop carries
     anything else; all functions do in a module with the attribute `fp8.program_order`.
 
     Example:
