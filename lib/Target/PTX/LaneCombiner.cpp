@@ -12,6 +12,13 @@
 using namespace mlir;
 using namespace fp8;
 
+void fp8::dropOverflowFlags(Operation *combiner) {
+  if (auto op = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(combiner))
+    combiner->setAttr(
+        op.getIntegerOverflowAttrName(),
+        arith::IntegerOverflowFlagsAttr::get(combiner->getContext(), arith::IntegerOverflowFlags::none));
+}
+
 static bool isNarrowFloat(Type type) { return type.isBF16() || type.isF16(); }
 
 namespace {
@@ -85,5 +92,6 @@ std::unique_ptr<LaneReduction> fp8::matchCombiner(Value before, Value after) {
   // A product of bf16 is rounded after each factor, in their order.
   if (isa<arith::MulFOp>(op) && isNarrowFloat(after.getType()))
     return nullptr;
+  dropOverflowFlags(op);
   return std::make_unique<Combiner>(op, before);
 }

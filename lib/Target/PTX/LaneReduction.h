@@ -37,6 +37,9 @@ public:
                                                      mlir::ValueRange combined) = 0;
 };
 
+/// Makes an addition or multiplication of integers wrap: in another order it may overflow on the way.
+void dropOverflowFlags(mlir::Operation *combiner);
+
 /// Returns the reduction by one operation that has a neutral element, such as a sum or a maximum; null if
 /// `after` is computed in another way. Sums of bf16 and f16 are taken in f32 and rounded once.
 std::unique_ptr<LaneReduction> matchCombiner(mlir::Value before, mlir::Value after);

@@ -374,7 +374,9 @@ std::unique_ptr<LaneReduction> fp8::matchSelection(scf::ForOp loop, ValueRange b
   SmallVector<Choice> choices;
   for (auto [old, next] : llvm::zip_equal(before, after)) {
     std::optional<Choice> choice = findChoice(loop, old, next);
-    if (!choice)
+    bool isTaken =
+        choice && llvm::any_of(choices, [&](const Choice &other) { return other.next == choice->next; });
+    if (!choice || isTaken) // lanes have one element for each
       return nullptr;
     choices.push_back(*choice);
   }

@@ -7,6 +7,7 @@
 // take all elements of a result, such as the norm of a gradient. (Upstream's splitReduction takes tensors,
 // and this stage has memrefs: buffers are known, and reductions that became part of another kernel are gone.)
 
+#include "LaneReduction.h"
 #include "LaneTeam.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
@@ -330,6 +331,7 @@ static void split(linalg::LinalgOp linalgOp) {
   if (!parts)
     return;
   SmallVector<Operation *> combiners = findCombiners(op);
+  llvm::for_each(combiners, dropOverflowFlags);
   rewriter.setInsertionPoint(op);
   SmallVector<Value> values = allocateParts(rewriter, op, combiners, *parts);
   reduceParts(rewriter, op, values, *parts);

@@ -201,14 +201,16 @@ func.func private @few(%x: memref<8x2048xf32>, %y: memref<8xf32> {llvm.noalias})
   return
 }
 
-// Shuffles are of 32 bits: two for an i64; bf16 as an integer. A sum of bf16 is taken in f32 and rounded once.
+// Shuffles are of 32 bits: two for an i64; bf16 as an integer. A sum of bf16 is taken in f32 and rounded once. Sums of integers may
+// wrap in another order.
 // CHECK-LABEL: func.func private @types
 // CHECK: %[[PARTS:.+]]:3 = scf.for {{.*}} -> (i64, bf16, f32)
+// CHECK: arith.addi %{{[^ ]+}}, %{{[^ ]+}} : i64
 // CHECK: arith.extf {{.*}} : bf16 to f32
 // CHECK: arith.addf {{.*}} : f32
 // CHECK: %[[LOW:.+]] = arith.trunci %[[PARTS]]#0 : i64 to i32
 // CHECK-COUNT-2: nvvm.shfl.sync bfly {{.*}} : i32 -> i32
-// CHECK: arith.addi {{.*}} : i64
+// CHECK: arith.addi %{{[^ ]+}}, %{{[^ ]+}} : i64
 // CHECK: arith.bitcast %[[PARTS]]#1 : bf16 to i16
 // CHECK: nvvm.shfl.sync bfly {{.*}} : i32 -> i32
 // CHECK: arith.maximumf {{.*}} : bf16
@@ -225,7 +227,7 @@ func.func private @types(%x: memref<100x64xi64>, %z: memref<100x64xbf16>, %a: me
       %0 = memref.load %x[%i, %j] : memref<100x64xi64>
       %1 = memref.load %z[%i, %j] : memref<100x64xbf16>
       %2 = memref.load %a[%i] : memref<100xi64>
-      %3 = arith.addi %2, %0 : i64
+      %3 = arith.addi %2, %0 overflow<nsw> : i64
       memref.store %3, %a[%i] : memref<100xi64>
       %4 = memref.load %b[%i] : memref<100xbf16>
       %5 = arith.maximumf %4, %1 : bf16
@@ -291,6 +293,31 @@ func.func private @two(%x: memref<100x64xf32>, %y: memref<100xf32> {llvm.noalias
       %5 = arith.select %more, %1, %2 : f32
       memref.store %4, %y[%i] : memref<100xf32>
       memref.store %5, %z[%i] : memref<100xf32>
+    }
+    scf.reduce
+  }
+  return
+}
+
+// One element for two values that are kept.
+// CHECK-LABEL: func.func private @same
+// CHECK-NOT: nvvm.shfl.sync
+// CHECK: return
+func.func private @same(%x: memref<100x64xi32>, %y: memref<100xi32> {llvm.noalias}, %z: memref<100xi32> {llvm.noalias}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c100 = arith.constant 100 : index
+  scf.parallel (%i) = (%c0) to (%c100) step (%c1) {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %0 = memref.load %x[%i, %j] : memref<100x64xi32>
+      %1 = memref.load %y[%i] : memref<100xi32>
+      %2 = memref.load %z[%i] : memref<100xi32>
+      %more = arith.cmpi sgt, %0, %1 : i32
+      %4 = arith.select %more, %0, %1 : i32
+      %5 = arith.select %more, %0, %2 : i32
+      memref.store %4, %y[%i] : memref<100xi32>
+      memref.store %5, %z[%i] : memref<100xi32>
     }
     scf.reduce
   }

@@ -59,8 +59,20 @@ func.func @apart(%x: memref<40000xf32, strided<[2]>>, %y: memref<i1>) {
   return
 }
 
-// What stays: reductions of up to 65,536 adjacent elements, which a block takes, those with many results, those that use positions, sums of bf16, and what is a part of a kernel.
+// Sums of integers may wrap in another order.
+// CHECK-LABEL: func.func @wraps(
+// CHECK-NOT: overflow
 // CHECK-LABEL: func.func @others(
+func.func @wraps(%x: memref<99999xi32>, %y: memref<i32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%x : memref<99999xi32>) outs(%y : memref<i32>) {
+  ^bb0(%a: i32, %sum: i32):
+    %0 = arith.addi %sum, %a overflow<nsw> : i32
+    linalg.yield %0 : i32
+  }
+  return
+}
+
+// What stays: reductions of up to 65,536 adjacent elements, which a block takes, those with many results, those that use positions, sums of bf16, and what is a part of a kernel.
 // CHECK-NOT: memref.expand_shape
 // CHECK: return
 func.func @others(%x: memref<4096x4096xf32>, %b: memref<99999xbf16>, %short: memref<65536xf32>, %y: memref<4096xf32>, %z: memref<i32>, %s: memref<bf16>,
