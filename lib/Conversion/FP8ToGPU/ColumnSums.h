@@ -17,8 +17,8 @@ namespace fp8 {
 void storeColumnSums(KernelBuilder &b, llvm::ArrayRef<mlir::Value> sums,
                      llvm::function_ref<void(Expr column, Expr sum)> store);
 
-/// Launches a kernel that writes the sums of the columns of `rows`, a dense memref<MxNxf32>, to `sums`, a
-/// dense memref<Nxf32>.
+/// Launches a kernel that writes the sums of the columns of `rows`, a dense memref<MxNxf32> of which M may be
+/// dynamic, to `sums`, a dense memref of N f32.
 void launchSumOfRows(mlir::OpBuilder &builder, LoweringContext &context, mlir::Location loc, mlir::Value rows,
                      mlir::Value sums);
 

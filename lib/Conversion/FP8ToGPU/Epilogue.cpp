@@ -244,7 +244,7 @@ void Epilogue::addParts(OpBuilder &host, const Sum &sum, LoweringContext &contex
   if (ofAll)
     columns = {memref::getMixedSize(host, loc, sum.parts, 1)};
   auto addColumns = [&] {
-    // Generic code for what is dynamic; the parts in the shape of the columns.
+    // Generic code for columns whose number is dynamic; the parts in the shape of the columns.
     SmallVector<OpFoldResult> shape{memref::getMixedSize(host, loc, sum.parts, 0)};
     llvm::append_range(shape, columns);
     SmallVector<OpFoldResult> strides(shape.size(), host.getIndexAttr(1));
@@ -260,11 +260,13 @@ void Epilogue::addParts(OpBuilder &host, const Sum &sum, LoweringContext &contex
     iterators[0] = reduction;
     addRows(view, perColumn, {all, all.dropResult(0)}, iterators);
   };
-  auto isDense = [](Value memref) {
+  // The number of parts may be known at run time alone.
+  auto isDense = [](Value memref, unsigned firstStatic) {
     auto type = cast<MemRefType>(memref.getType());
-    return type.hasStaticShape() && type.getLayout().isIdentity();
+    return ShapedType::isStaticShape(type.getShape().drop_front(firstStatic)) &&
+           type.getLayout().isIdentity();
   };
-  if (isDense(sum.parts) && isDense(perColumn))
+  if (isDense(sum.parts, 1) && isDense(perColumn, 0))
     launchSumOfRows(host, context, loc, sum.parts, perColumn);
   else
     addColumns();

@@ -6,6 +6,7 @@
 
 #include "KernelBuilder.h"
 #include "KernelFacts.h"
+#include "fp8/Conversion/FP8ToGPU/SharedMemory.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
@@ -84,19 +85,23 @@ static Op getOrCreateGlobal(func::FuncOp kernel, StringRef name, function_ref<Op
   return create(builder);
 }
 
-Value KernelBuilder::staticShared(MemRefType type, unsigned number) {
-  type = MemRefType::Builder(type).setMemorySpace(getI64IntegerAttr(kSharedSpace));
+Value fp8::buildStaticShared(OpBuilder &builder, func::FuncOp kernel, MemRefType type, unsigned number) {
+  type = MemRefType::Builder(type).setMemorySpace(builder.getI64IntegerAttr(kSharedSpace));
   std::string name = "shared_";
   llvm::raw_string_ostream stream(name);
   for (int64_t size : type.getShape())
     stream << size << "x";
   stream << type.getElementType() << "_" << number;
-  getOrCreateGlobal<memref::GlobalOp>(kernel, name, [&](OpBuilder &builder) {
-    return memref::GlobalOp::create(builder, kernel.getLoc(), name, builder.getStringAttr("private"), type,
-                                    /*initial_value=*/builder.getUnitAttr(), /*constant=*/false,
-                                    /*alignment=*/builder.getI64IntegerAttr(16));
+  getOrCreateGlobal<memref::GlobalOp>(kernel, name, [&](OpBuilder &b) {
+    return memref::GlobalOp::create(b, kernel.getLoc(), name, b.getStringAttr("private"), type,
+                                    /*initial_value=*/b.getUnitAttr(), /*constant=*/false,
+                                    /*alignment=*/b.getI64IntegerAttr(16));
   });
-  return memref::GetGlobalOp::create(*this, type, name);
+  return memref::GetGlobalOp::create(builder, kernel.getLoc(), type, name);
+}
+
+Value KernelBuilder::staticShared(MemRefType type, unsigned number) {
+  return buildStaticShared(*this, kernel, type, number);
 }
 
 Value KernelBuilder::dynamicShared() {

@@ -19,9 +19,6 @@ namespace fp8 {
 /// Why there is no kernel for more than kMostOfDimension rows, columns, batches or bytes along K.
 inline constexpr llvm::StringLiteral kTooLarge = "a dimension has more than 2147483136 elements";
 
-/// Address spaces of pointers.
-inline constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
-
 /// Writes the code of one kernel. Its operations are created at the end of the kernel's body, or of the body
 /// of when() or loop() that is being written. Integers are i32 unless stated otherwise; positions in memory
 /// are in bytes.

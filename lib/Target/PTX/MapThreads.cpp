@@ -7,6 +7,7 @@
 
 #include "ThreadLoop.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
+#include "fp8/Conversion/FP8ToGPU/SharedMemory.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/KernelCost.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
@@ -82,8 +83,9 @@ namespace {
 /// The parallel loop of a kernel, and the code on bounds that threads and launches share.
 class ThreadLoop {
 public:
-  explicit ThreadLoop(scf::ParallelOp loop)
-      : loop(loop), loc(loop.getLoc()), iterations(countIterations(loop)) {}
+  /// `wanted` are the threads of a block, if fp8-map-reductions or fp8-vectorize-threads has chosen them.
+  ThreadLoop(scf::ParallelOp loop, IntegerAttr wanted)
+      : loop(loop), loc(loop.getLoc()), wanted(wanted), iterations(countIterations(loop)) {}
 
   int64_t getThreads() const;
   void mapToThreads();
@@ -95,6 +97,7 @@ private:
 
   scf::ParallelOp loop;
   Location loc;
+  IntegerAttr wanted;
   std::optional<int64_t> iterations;
 };
 } // namespace
@@ -115,8 +118,8 @@ bool fp8::hasHostBounds(scf::ParallelOp loop) {
 }
 
 int64_t ThreadLoop::getThreads() const {
-  if (auto chosen = loop->getAttrOfType<IntegerAttr>(kThreadsAttrName)) // by fp8-vectorize-threads
-    return chosen.getInt();
+  if (wanted)
+    return wanted.getInt();
   int64_t most =
       iterations ? static_cast<int64_t>(llvm::alignTo(std::max<int64_t>(*iterations, 1), kWarp)) : kThreads;
   return std::min(kThreads, most);
@@ -226,6 +229,20 @@ void ThreadMapper::moveToDevice(func::FuncOp function) {
   kernels->insert(function);
 }
 
+/// Makes buffers of the kernel's module of those in shared memory.
+static void placeShared(func::FuncOp kernel) {
+  llvm::DenseMap<Type, unsigned> numbers;
+  kernel.walk([&](memref::AllocaOp alloca) {
+    MemRefType type = alloca.getType();
+    if (type.getMemorySpaceAsInt() != kSharedSpace)
+      return;
+    OpBuilder builder(alloca);
+    auto plain = MemRefType::get(type.getShape(), type.getElementType());
+    alloca.replaceAllUsesWith(buildStaticShared(builder, kernel, plain, numbers[type]++));
+    alloca.erase();
+  });
+}
+
 static void replaceByLaunch(func::CallOp call, func::FuncOp kernel, Value blocks, int64_t threads) {
   OpBuilder builder(call);
   Location loc = call.getLoc();
@@ -248,9 +265,10 @@ LogicalResult ThreadMapper::map(func::FuncOp function, ArrayRef<func::CallOp> ca
                                              "before kernels are outlined";
   std::optional<ThreadLoop> loop;
   if (scf::ParallelOp parallel = findParallelLoop(function); parallel && hasHostBounds(parallel))
-    loop.emplace(parallel);
+    loop.emplace(parallel, function->getAttrOfType<IntegerAttr>(kThreadsAttrName));
   int64_t threads = loop ? loop->getThreads() : 1;
   moveToDevice(function);
+  placeShared(function);
   for (func::CallOp call : calls) {
     OpBuilder builder(call);
     IRMapping mapping;

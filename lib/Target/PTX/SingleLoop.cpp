@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Makes a parallel loop of one iteration of a kernel that has none, such as a sum of all elements.
+// Makes one loop of nests of loops, and a parallel loop of one iteration of a kernel that has none, such as a
+// sum of all elements.
 
 #include "SingleLoop.h"
 
@@ -68,14 +69,18 @@ static scf::ForOp joinNest(ArrayRef<scf::ForOp> nest, SmallVector<Value> &indice
   return joined;
 }
 
-scf::ParallelOp fp8::wrapInLoop(func::FuncOp func, NestIndices &nests) {
-  Block &block = func.front();
+void fp8::joinNests(Block &block, NestIndices &nests) {
   for (auto loop : llvm::to_vector(block.getOps<scf::ForOp>()))
     if (SmallVector<scf::ForOp> nest = findNest(loop); nest.size() > 1) {
       SmallVector<Value> indices;
       scf::ForOp joined = joinNest(nest, indices);
       nests[joined] = indices;
     }
+}
+
+scf::ParallelOp fp8::wrapInLoop(func::FuncOp func, NestIndices &nests) {
+  Block &block = func.front();
+  joinNests(block, nests);
   OpBuilder b(block.getTerminator());
   Location loc = func.getLoc();
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(b, loc, value); };

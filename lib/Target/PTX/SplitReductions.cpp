@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Divides long reductions into parts, so that all multiprocessors take part: the parts of each result are
-// reduced side by side, by one launch, and their values by another one. Without it a warp or a thread would
+// reduced side by side, by one launch, and their values by another one. Without it a block or a thread would
 // take all elements of a result, such as the norm of a gradient. (Upstream's splitReduction takes tensors,
 // and this stage has memrefs: buffers are known, and reductions that became part of another kernel are gone.)
 
+#include "LaneReduction.h"
+#include "LaneTeam.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Target/PTX/Passes.h"
@@ -28,13 +30,12 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// Threads of a launch, beyond which more parts gain nothing: some of every multiprocessor of a large GPU.
-static constexpr int64_t kManyThreads = 1 << 17;
 /// Iterations of a thread that are worth the launches of parts and of their combination.
 static constexpr int64_t kLongIterations = 256;
 /// The least that a thread iterates over a part.
 static constexpr int64_t kPartIterations = 64;
-static constexpr int64_t kLanes = 32;
+/// Adjacent elements that a block takes as they are, in less time than further launches need.
+static constexpr int64_t kBlockElements = 1 << 16;
 
 //===----------------------------------------------------------------------===//
 // Which operations
@@ -47,7 +48,8 @@ static bool isCombiner(Operation *combiner) {
       !combiner->hasOneUse() || !arith::getNeutralElement(combiner))
     return false;
   Type type = combiner->getResult(0).getType();
-  return type.isF32() || type.isF64() || type.isIntOrIndex() || !isa<arith::AddFOp, arith::MulFOp>(combiner);
+  return isLaneType(type) && (type.isF32() || type.isF64() || type.isIntOrIndex() ||
+                              !isa<arith::AddFOp, arith::MulFOp>(combiner));
 }
 
 /// Returns the combiners of all results of `op`; nothing if one is not reduced by a combiner alone.
@@ -99,22 +101,21 @@ namespace {
 struct Parts {
   unsigned dim;
   int64_t count, length, rest;
-  /// Lanes of a warp share a part (fp8-map-reductions): its elements are adjacent.
+  /// Lanes share a part (fp8-map-reductions): its elements are adjacent. The dimension of parts is the last
+  /// of their values then, else the first.
   bool hasRows;
-  /// Threads have a part each, of elements that are as far from each other as there are parts: neighbouring
-  /// threads read neighbouring elements.
-  bool isStrided;
-
-  /// Whether the dimension of parts is the last of their values; else it is the first.
-  bool areLast() const { return hasRows || isStrided; }
 };
 } // namespace
 
-/// Returns whether fp8-map-reductions lets the lanes of a warp share a part.
-static bool canLanesCombine(linalg::GenericOp op) {
-  return llvm::all_of(op.getDpsInits(), [](Value init) {
-    Type type = getElementTypeOrSelf(init);
-    return type.isF32() || type.isInteger(32);
+/// Returns whether neighbours along the last dimension are adjacent in memory, where lanes share them.
+static bool hasAdjacentElements(linalg::GenericOp op) {
+  unsigned last = op.getNumLoops() - 1;
+  return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
+    auto type = dyn_cast<MemRefType>(operand->get().getType());
+    std::optional<unsigned> position =
+        op.getMatchingIndexingMap(operand).getResultPosition(getAffineDimExpr(last, op.getContext()));
+    return !type || !position ||
+           (*position + 1 == type.getRank() && type.getStridesAndOffset().first.back() == 1);
   });
 }
 
@@ -131,14 +132,15 @@ static std::optional<Parts> chooseParts(linalg::GenericOp op) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   SmallVector<unsigned> reduced;
   op.getReductionDims(reduced);
-  bool isLast = reduced.back() + 1 == ranges.size(), hasRows = isLast && canLanesCombine(op);
-  int64_t lanes = hasRows ? kLanes : 1, threads = lanes, iterations = 1;
+  bool isLast = reduced.back() + 1 == ranges.size(), hasRows = isLast && hasAdjacentElements(op);
+  int64_t lanes = hasRows ? kWarpLanes : 1, threads = lanes, iterations = 1;
   for (auto [dim, size] : llvm::enumerate(ranges))
     (llvm::is_contained(reduced, dim) ? iterations : threads) *= size;
   iterations /= lanes;
-  if (threads == 0 || iterations < kLongIterations || threads >= kManyThreads)
+  if (threads == 0 || iterations < kLongIterations || threads >= kManyThreads ||
+      (hasRows && iterations * lanes <= kBlockElements))
     return std::nullopt;
-  // A warp takes a part if it is one row: all of the other dimension are parts then.
+  // Lanes take a part if it is one row: all of the other dimension are parts then.
   bool hasOther = hasRows && reduced.size() > 1;
   if (hasOther)
     reduced.pop_back();
@@ -149,7 +151,7 @@ static std::optional<Parts> chooseParts(linalg::GenericOp op) {
   int64_t count = hasOther ? std::min(size, kManyThreads) : chooseCount(size, most);
   if (count < 2)
     return std::nullopt;
-  return Parts{dim, count, size / count, size % count, hasRows, isLast && !hasRows};
+  return Parts{dim, count, size / count, size % count, hasRows};
 }
 
 /// Makes one dimension of neighbouring ones that are reduced, where memory allows it.
@@ -207,8 +209,8 @@ static Value divide(OpBuilder &b, Location loc, Value memref, unsigned position,
     if (dim == position)
       groups.back().push_back(next++);
   }
-  shape[position] = parts.isStrided ? parts.count : parts.length;
-  shape.insert(shape.begin() + position, parts.isStrided ? parts.length : parts.count);
+  shape[position] = parts.length;
+  shape.insert(shape.begin() + position, parts.count);
   return memref::ExpandShapeOp::create(b, loc, shape, memref, groups);
 }
 
@@ -220,7 +222,7 @@ static SmallVector<Value> allocateParts(OpBuilder &b, linalg::GenericOp op, Arra
   for (auto [init, combiner] : llvm::zip_equal(op.getDpsInits(), combiners)) {
     auto type = cast<MemRefType>(init.getType());
     SmallVector<int64_t> shape(type.getShape());
-    shape.insert(parts.areLast() ? shape.end() : shape.begin(), parts.count);
+    shape.insert(parts.hasRows ? shape.end() : shape.begin(), parts.count);
     Value buffer = memref::AllocOp::create(b, op.getLoc(), MemRefType::get(shape, type.getElementType()));
     Value neutral = arith::ConstantOp::create(b, op.getLoc(), *arith::getNeutralElement(combiner));
     linalg::FillOp::create(b, op.getLoc(), neutral, buffer);
@@ -232,18 +234,17 @@ static SmallVector<Value> allocateParts(OpBuilder &b, linalg::GenericOp op, Arra
 /// Returns the map of an operand, or of values of parts, with the dimension of parts.
 static AffineMap addParts(AffineMap map, const Parts &parts, bool isResult) {
   MLIRContext *context = map.getContext();
-  unsigned dims = map.getNumDims(), first = parts.isStrided ? 0 : 1;
-  AffineExpr part = getAffineDimExpr(parts.isStrided ? dims : 0, context);
+  AffineExpr part = getAffineDimExpr(0, context);
   SmallVector<AffineExpr> results;
   for (AffineExpr expr : map.getResults()) {
     unsigned dim = cast<AffineDimExpr>(expr).getPosition();
-    results.push_back(getAffineDimExpr(dim + first, context));
     if (dim == parts.dim)
-      results.insert(parts.isStrided ? results.end() : std::prev(results.end()), part);
+      results.push_back(part);
+    results.push_back(getAffineDimExpr(dim + 1, context));
   }
   if (isResult)
-    results.insert(parts.areLast() ? results.end() : results.begin(), part);
-  return AffineMap::get(dims + 1, 0, results, context);
+    results.insert(parts.hasRows ? results.end() : results.begin(), part);
+  return AffineMap::get(map.getNumDims() + 1, 0, results, context);
 }
 
 /// Reduces each part into its value.
@@ -260,7 +261,7 @@ static void reduceParts(OpBuilder &b, linalg::GenericOp op, ArrayRef<Value> valu
   for (OpOperand &init : op.getDpsInitsMutable())
     maps.push_back(addParts(op.getMatchingIndexingMap(&init), parts, /*isResult=*/true));
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
-  iterators.insert(parts.isStrided ? iterators.end() : iterators.begin(), utils::IteratorType::parallel);
+  iterators.insert(iterators.begin(), utils::IteratorType::parallel);
   auto reduced = linalg::GenericOp::create(b, op.getLoc(), inputs, values, maps, iterators);
   IRMapping mapping;
   op.getRegion().cloneInto(&reduced.getRegion(), mapping);
@@ -330,12 +331,13 @@ static void split(linalg::LinalgOp linalgOp) {
   if (!parts)
     return;
   SmallVector<Operation *> combiners = findCombiners(op);
+  llvm::for_each(combiners, dropOverflowFlags);
   rewriter.setInsertionPoint(op);
   SmallVector<Value> values = allocateParts(rewriter, op, combiners, *parts);
   reduceParts(rewriter, op, values, *parts);
   if (parts->rest != 0)
     reduceRest(rewriter, op, *parts);
-  combineParts(rewriter, op, combiners, values, parts->areLast());
+  combineParts(rewriter, op, combiners, values, parts->hasRows);
   rewriter.eraseOp(op);
 }
 

@@ -337,7 +337,7 @@ void PointVectorizer::rewrite(const Choice &choice) {
   OpBuilder b(loop);
   Value step = arith::ConstantIndexOp::create(b, loop.getLoc(), points);
   loop.getStepMutable()[loop.getStep().size() - 1].set(step);
-  loop->setAttr(kThreadsAttrName, b.getI32IntegerAttr(choice.threads));
+  loop->getParentOfType<func::FuncOp>()->setAttr(kThreadsAttrName, b.getI32IntegerAttr(choice.threads));
   buildIndices(last);
   rewrite(*loop.getBody());
 }

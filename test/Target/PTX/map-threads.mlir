@@ -125,3 +125,33 @@ module attributes {gpu.container_module} {
     return
   }
 }
+
+// -----
+
+// A block for each iteration of the first dimension, with a buffer in shared memory. The number of blocks is unknown: 64 bits.
+// CHECK: memref.global "private" @shared_2xf32_0 : memref<2xf32, 3>
+// CHECK: func.func @with_blocks({{.*}}fp8.threads = 64 : i32
+// CHECK: arith.muli %{{.*}}, %c64_i64 : i64
+// CHECK: memref.get_global @shared_2xf32_0
+// CHECK: func.func @blocks(
+// CHECK: arith.muli
+// CHECK: arith.ceildivui %{{.*}}, %c64
+// CHECK: gpu.launch_func @kernels::@with_blocks {{.*}} threads in (%c64
+func.func private @with_blocks(%n: index, %y: memref<?xf32>) attributes {fp8.threads = 64 : i32} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  scf.parallel (%i, %lane) = (%c0, %c0) to (%n, %c64) step (%c1, %c1) {
+    %shared = memref.alloca() : memref<2xf32, 3>
+    %place = arith.remui %lane, %c2 : index
+    %0 = memref.load %shared[%place] : memref<2xf32, 3>
+    memref.store %0, %y[%i] : memref<?xf32>
+    scf.reduce
+  }
+  return
+}
+func.func @blocks(%n: index, %y: memref<?xf32>) {
+  call @with_blocks(%n, %y) : (index, memref<?xf32>) -> ()
+  return
+}

@@ -44,13 +44,13 @@ func.func @columns(%x: memref<2003x70xf32>, %y: memref<70xf32>) {
   return
 }
 
-// Lanes do not combine i1: the elements of a part are as far from each other as there are parts.
-// CHECK-LABEL: func.func @flags(
-// CHECK: memref.expand_shape {{.*}} into memref<200x200xf32>
-// CHECK: linalg.generic {indexing_maps = [#[[$IN:.*]], #[[$OUT:.*]]], iterator_types = ["reduction", "parallel"]}
-func.func @flags(%x: memref<40000xf32>, %y: memref<i1>) {
+// Elements that are not adjacent: a thread per part, and one for their values.
+// CHECK-LABEL: func.func @apart(
+// CHECK: memref.expand_shape {{.*}} into memref<200x200x
+// CHECK: linalg.generic {indexing_maps = [#[[$IN:.*]], #[[$OUT:.*]]], iterator_types = ["parallel", "reduction"]}
+func.func @apart(%x: memref<40000xf32, strided<[2]>>, %y: memref<i1>) {
   %most = arith.constant 3.0e38 : f32
-  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%x : memref<40000xf32>) outs(%y : memref<i1>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%x : memref<40000xf32, strided<[2]>>) outs(%y : memref<i1>) {
   ^bb0(%a: f32, %all: i1):
     %0 = arith.cmpf ole, %a, %most : f32
     %1 = arith.andi %all, %0 : i1
@@ -59,16 +59,28 @@ func.func @flags(%x: memref<40000xf32>, %y: memref<i1>) {
   return
 }
 
-// What stays: short reductions, those with many results, those that use positions, sums of bf16, and what is a part of a kernel.
+// Sums of integers may wrap in another order.
+// CHECK-LABEL: func.func @wraps(
+// CHECK-NOT: overflow
 // CHECK-LABEL: func.func @others(
+func.func @wraps(%x: memref<99999xi32>, %y: memref<i32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%x : memref<99999xi32>) outs(%y : memref<i32>) {
+  ^bb0(%a: i32, %sum: i32):
+    %0 = arith.addi %sum, %a overflow<nsw> : i32
+    linalg.yield %0 : i32
+  }
+  return
+}
+
+// What stays: reductions of up to 65,536 adjacent elements, which a block takes, those with many results, those that use positions, sums of bf16, and what is a part of a kernel.
 // CHECK-NOT: memref.expand_shape
 // CHECK: return
-func.func @others(%x: memref<4096x4096xf32>, %b: memref<65536xbf16>, %short: memref<2000xf32>, %y: memref<4096xf32>, %z: memref<i32>, %s: memref<bf16>,
+func.func @others(%x: memref<4096x4096xf32>, %b: memref<99999xbf16>, %short: memref<65536xf32>, %y: memref<4096xf32>, %z: memref<i32>, %s: memref<bf16>,
                   %t: memref<f32>) {
   linalg.reduce {arith.addf} ins(%x : memref<4096x4096xf32>) outs(%y : memref<4096xf32>) dimensions = [1]
-  linalg.reduce {arith.addf} ins(%b : memref<65536xbf16>) outs(%s : memref<bf16>) dimensions = [0]
-  linalg.reduce {arith.addf} ins(%short : memref<2000xf32>) outs(%t : memref<f32>) dimensions = [0]
-  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%b : memref<65536xbf16>) outs(%z : memref<i32>) {
+  linalg.reduce {arith.addf} ins(%b : memref<99999xbf16>) outs(%s : memref<bf16>) dimensions = [0]
+  linalg.reduce {arith.addf} ins(%short : memref<65536xf32>) outs(%t : memref<f32>) dimensions = [0]
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%b : memref<99999xbf16>) outs(%z : memref<i32>) {
   ^bb0(%a: bf16, %last: i32):
     %i = linalg.index 0 : index
     %0 = arith.index_cast %i : index to i32
@@ -76,7 +88,7 @@ func.func @others(%x: memref<4096x4096xf32>, %b: memref<65536xbf16>, %short: mem
     linalg.yield %1 : i32
   }
   scf.execute_region {
-    linalg.reduce {arith.addf} ins(%b : memref<65536xbf16>) outs(%s : memref<bf16>) dimensions = [0]
+    linalg.reduce {arith.addf} ins(%b : memref<99999xbf16>) outs(%s : memref<bf16>) dimensions = [0]
     scf.yield
   } {fp8.kernel}
   return
@@ -88,8 +100,8 @@ func.func @others(%x: memref<4096x4096xf32>, %b: memref<65536xbf16>, %short: mem
 // CHECK-LABEL: func.func @in_order(
 // CHECK-NOT: memref.expand_shape
 module attributes {fp8.program_order} {
-  func.func @in_order(%x: memref<65536xf32>, %y: memref<f32>) {
-    linalg.reduce {arith.addf} ins(%x : memref<65536xf32>) outs(%y : memref<f32>) dimensions = [0]
+  func.func @in_order(%x: memref<99999xf32>, %y: memref<f32>) {
+    linalg.reduce {arith.addf} ins(%x : memref<99999xf32>) outs(%y : memref<f32>) dimensions = [0]
     return
   }
 }

@@ -5,6 +5,7 @@
 // of a point is one of them. An operand that is read and written is in place.
 // CHECK-LABEL: func.func private @update(
 // CHECK-SAME: %[[X:.*]]: memref<1024x512xbf16>, %[[S:.*]]: memref<1024xbf16>
+// CHECK-SAME: fp8.threads = 256 : i32
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK: scf.parallel (%[[I:.*]], %[[J:.*]]) = {{.*}} step (%{{.*}}, %[[C8]])
 // CHECK: %[[SEVENTH:.*]] = arith.addi %[[J]], %c7
@@ -16,7 +17,6 @@
 // CHECK: arith.index_cast %[[SEVENTH]]
 // CHECK: %[[R:.*]] = vector.from_elements {{.*}} : vector<8xbf16>
 // CHECK: vector.store %[[R]], %[[X]][%[[I]], %[[J]]] {alignment = 16 : i64} : memref<1024x512xbf16>, vector<8xbf16>
-// CHECK: {fp8.threads = 256 : i32}
 // PTX: ld.global.v4.b32
 // PTX: st.global.v4.b32
 module attributes {fp8.target = #fp8.chip<"sm_90a">} {
@@ -135,11 +135,11 @@ module attributes {fp8.target = #fp8.chip<"sm_90a">} {
 
 // Fewer threads of a block where 256 leave multiprocessors without one, and fewer points where 64 do.
 // CHECK-LABEL: func.func private @half(
+// CHECK-SAME: fp8.threads = 64 : i32
 // CHECK: vector.load {{.*}} vector<4xf32>
-// CHECK: {fp8.threads = 64 : i32}
 // CHECK-LABEL: func.func private @quarter(
+// CHECK-SAME: fp8.threads = 64 : i32
 // CHECK: vector.load {{.*}} vector<2xf32>
-// CHECK: {fp8.threads = 64 : i32}
 // CHECK-LABEL: func.func private @eighth(
 // CHECK-NOT: vector
 module attributes {fp8.target = #fp8.chip<"sm_90a">} {

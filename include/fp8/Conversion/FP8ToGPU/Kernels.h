@@ -16,6 +16,9 @@ namespace fp8 {
 /// The gpu.module that holds all kernels of a program.
 inline constexpr llvm::StringLiteral kKernelModuleName = "kernels";
 
+/// Address spaces of pointers.
+inline constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
+
 /// Attributes of a kernel: the threads of a block along x (i32, required), its dynamic shared memory in bytes
 /// (i32), the blocks of a cluster along x (i32), the blocks that must fit on a multiprocessor at once (i32;
 /// limits the registers of a thread), and the instruction that computes its products (a string, for the

@@ -109,11 +109,12 @@ def SplitReductions : Pass<"fp8-split-reductions", "mlir::func::FuncOp"> {
   let summary = "divide long reductions into parts that multiprocessors take side by side";
   let description = [{
     Before: entry points with reductions of linalg on memrefs.
-    After: a reduction that would keep a thread, or the lanes of a warp, busy for more than 256
-    iterations while there are few results is three operations: parts get the neutral element
+    After: a reduction of more than 65,536 adjacent elements to each of few results, or one that would keep
+    a thread busy for more than 256 iterations, is three operations: parts get the neutral element
     of the combiner, each part is reduced into its value, and the values into the results.
     Neighbouring dimensions that are reduced count as one. What a number of parts does not divide
-    is reduced into the results on its own.
+    is reduced into the results on its own. Adjacent elements up to that number are for a block of
+    `fp8-map-reductions`.
 
     An operation stays as it is if its sizes are dynamic, if it uses positions, stores anything
     but its reductions, or combines by more than one operation, and sums of bf16 and f16, which
@@ -122,21 +123,21 @@ def SplitReductions : Pass<"fp8-split-reductions", "mlir::func::FuncOp"> {
     Example:
     ```mlir
     // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-split-reductions))'
-    func.func @f(%x: memref<65536xf32>, %sum: memref<f32>) {
-      linalg.reduce {arith.addf} ins(%x : memref<65536xf32>) outs(%sum : memref<f32>) dimensions = [0]
+    func.func @f(%x: memref<131072xf32>, %sum: memref<f32>) {
+      linalg.reduce {arith.addf} ins(%x : memref<131072xf32>) outs(%sum : memref<f32>) dimensions = [0]
       return
     }
     ```
     becomes
     ```mlir
-    func.func @f(%x: memref<65536xf32>, %sum: memref<f32>) {
-      %parts = memref.alloc() : memref<32xf32>
+    func.func @f(%x: memref<131072xf32>, %sum: memref<f32>) {
+      %parts = memref.alloc() : memref<64xf32>
       %zero = arith.constant 0.000000e+00 : f32
-      linalg.fill ins(%zero : f32) outs(%parts : memref<32xf32>)
-      %rows = memref.expand_shape %x ... : memref<65536xf32> into memref<32x2048xf32>
-      linalg.generic {...} ins(%rows : memref<32x2048xf32>) outs(%parts : memref<32xf32>) {
+      linalg.fill ins(%zero : f32) outs(%parts : memref<64xf32>)
+      %rows = memref.expand_shape %x ... : memref<131072xf32> into memref<64x2048xf32>
+      linalg.generic {...} ins(%rows : memref<64x2048xf32>) outs(%parts : memref<64xf32>) {
       ...
-      linalg.generic {...} ins(%parts : memref<32xf32>) outs(%sum : memref<f32>) ...
+      linalg.generic {...} ins(%parts : memref<64xf32>) outs(%sum : memref<f32>) ...
       ...
       return
     }
@@ -146,25 +147,38 @@ def SplitReductions : Pass<"fp8-split-reductions", "mlir::func::FuncOp"> {
 }
 
 def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
-  let summary = "share the rows and reductions of GPU kernels among the lanes of warps";
+  let summary = "share the rows and reductions of GPU kernels among lanes";
   let description = [{
     Before: private functions that become kernels (`fp8-map-threads`), with one
     `scf.parallel` whose iterations contain loops over adjacent elements: sums along the
     last dimension, norms and softmaxes by rows.
-    After: the `scf.parallel` has a further dimension of 32 iterations, the lanes of a
-    warp, and lane i runs iterations i, i + 32, … of the loops. Sums and maxima are
+    After: the `scf.parallel` has a further dimension, the lanes that share an iteration,
+    and lane i of 32 runs iterations i, i + 32, … of the loops. What a loop reduces is
     combined by shuffles; temporaries of a row hold the elements of one lane; what is
     stored once per row, the first lane stores.
 
+    The lanes are those of a warp, or up to 1,024, a power of two, where an iteration is
+    long and iterations are few: each has 8 elements or more, and there are no more than
+    131,072 in all. They make a block (`fp8.threads`), whose warps meet in shared memory,
+    `memref.alloca` in space 3. An unknown number of iterations counts as many, and takes
+    more lanes than a warp from 32 elements for each on.
+
+    Lanes combine what has one operation with a neutral element, of integers of up to 64
+    bits, `index` and floating point, but no products of bf16 and f16; a sum of these is
+    taken in f32 and rounded once. They also combine selections, such as the greatest element and its place: what an
+    iteration keeps or takes by comparisons, if these follow one order of all elements.
+    Of equal ones the same is taken as by one thread in order, and NaN is treated alike.
+
     A function without a parallel loop, such as a sum of all elements, gets one of one
-    iteration, where a nest of loops is one loop.
+    iteration. A nest of loops counts as one loop.
 
     Sizes may be dynamic: written arguments are `fp8.own_memory` then, instead of `llvm.noalias`, and the
     bounds of the parallel loop are such that a launch can compute them.
 
-    A function stays as it is if a lane would read what another one wrote, if a loop carries
-    anything but a reduction of f32 or i32, and if neighbouring iterations are not adjacent;
-    all functions do in a module with the attribute `fp8.program_order`.
+    A function stays as it is if a lane would read what another one wrote, if neighbouring
+    iterations are not adjacent (but those that reduce 1,024 elements or more, or an unknown
+    number, to each of fewer than 4,096 results), and, with a remark of `fp8-kernels`, if a loop carries
+    anything else; all functions do in a module with the attribute `fp8.program_order`.
 
     Example:
     ```mlir
@@ -229,7 +243,7 @@ def VectorizeThreads : Pass<"fp8-vectorize-threads", "mlir::ModuleOp"> {
 
     Points are halved until they divide the size of the last dimension, the address of every access is
     proven to be a multiple of its bytes at all calls, and there is a block for every
-    multiprocessor, of 64 threads at least: `fp8.threads` of the loop tells how many.
+    multiprocessor, of 64 threads at least: `fp8.threads` of the function tells how many.
 
     A function stays as it is if this leaves one point; if the size of the last dimension is dynamic; if
     neighbouring points load or store what is not adjacent, or take different branches; and if it accesses i1.
@@ -259,7 +273,7 @@ def VectorizeThreads : Pass<"fp8-vectorize-threads", "mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    func.func private @scale(%x: memref<?x512xf32>, %s: memref<?xf32>, %y: memref<?x512xbf16>) {
+    func.func private @scale(%x: memref<?x512xf32>, %s: memref<?xf32>, %y: memref<?x512xbf16>) attributes {fp8.threads = 256 : i32} {
       ...
       scf.parallel (%i, %j) = (%c0, %c0) to (%rows, %c512) step (%c1, %c4) {
         %x4 = vector.load %x[%i, %j] {alignment = 16 : i64} : memref<?x512xf32>, vector<4xf32>
@@ -270,7 +284,7 @@ def VectorizeThreads : Pass<"fp8-vectorize-threads", "mlir::ModuleOp"> {
         %y4 = vector.from_elements ... : vector<4xbf16>
         vector.store %y4, %y[%i, %j] {alignment = 8 : i64} : memref<?x512xbf16>, vector<4xbf16>
         scf.reduce
-      } {fp8.threads = 256 : i32}
+      }
       return
     }
     ...
@@ -287,7 +301,9 @@ def MapThreads : Pass<"fp8-map-threads", "mlir::ModuleOp"> {
     that the entry points call, each with scalars as its only results.
     After: the functions are kernels in `gpu.module @kernels`, and the calls launch them. A
     function whose code is one `scf.parallel` and pure code before it runs with one thread
-    per iteration; any other function runs with one thread, in program order.
+    per iteration; any other function runs with one thread, in program order. A block has 256
+    threads, or as many as `fp8.threads` says; a `memref.alloca` in memory space 3 becomes a buffer of
+    the block in shared memory.
 
     Example:
     ```mlir

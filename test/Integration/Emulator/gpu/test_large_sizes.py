@@ -89,17 +89,19 @@ def call(bin_dir, library, rows):
 CASES = [(chip, ROWS, [rows]) for chip in ["sm_89", "sm_90a", "sm_100a", "sm_120a"] for rows in [MOST + 1, 2**32 + 5]]
 
 
-@pytest.mark.parametrize("chip, source, rows", [*CASES, ("sm_89", TWO, [2**16, 2**16])])
-def test_a_size_of_the_call_is_too_large(bin_dir, tmp_path, chip, source, rows):
+@pytest.mark.parametrize("chip, source, rows, recipe, kernel", [
+    *((*case, "none", "product") for case in CASES), ("sm_89", TWO, [2**16, 2**16], "none", "product"),
+    ("sm_90a", TWO, [2**16, 2**16], "current", "amax")])  # the rows of a cast are those of both dimensions
+def test_a_size_of_the_call_is_too_large(bin_dir, tmp_path, chip, source, rows, recipe, kernel):
     (tmp_path / "p.mlir").write_text(source)
     library = tmp_path / "p.so"
-    subprocess.run([bin_dir / "fp8-compile", tmp_path / "p.mlir", "-o", library, f"--target={chip}", "--recipe=none", "--ptxas=none"], check=True)
+    subprocess.run([bin_dir / "fp8-compile", tmp_path / "p.mlir", "-o", library, f"--target={chip}", f"--recipe={recipe}", "--sites=all", "--ptxas=none"], check=True)
     # In a process of its own: a fill in front of the product leaves the device's context unusable.
     command = [sys.executable, __file__, bin_dir, library, *map(str, rows)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     error = done.stdout.strip()
-    assert "kernel 'kernel_product" in error and f"counts to {MOST}, and a size of this call is more" in error, error
+    assert f"kernel 'kernel_{kernel}" in error and f"counts to {MOST}, and a size of this call is more" in error, error
     assert "p.mlir" in error and "\n" not in error, error
 
 

@@ -133,31 +133,31 @@ func.func @main(%x: tensor<40x48xbf16>, %w: tensor<48x32xbf16>) -> tensor<40x32x
 # Reductions that are divided into parts, which none of the lengths is a multiple of; sums of integers are exact in any order.
 LONG = """
 #id = affine_map<(i, j) -> (i, j)>
-func.func @main(%x: tensor<3x30011xf32>, %b: tensor<3x30011xbf16>) -> (tensor<3xf32>, tensor<30011xf32>, tensor<f32>, tensor<3xbf16>, tensor<i1>) {
+func.func @main(%x: tensor<3x70001xf32>, %b: tensor<3x70001xbf16>) -> (tensor<3xf32>, tensor<70001xf32>, tensor<f32>, tensor<3xbf16>, tensor<i1>) {
   %zero = arith.constant dense<0.0> : tensor<3xf32>
-  %zeros = arith.constant dense<0.0> : tensor<30011xf32>
+  %zeros = arith.constant dense<0.0> : tensor<70001xf32>
   %none = arith.constant dense<0.0> : tensor<f32>
   %least = arith.constant dense<0xFF80> : tensor<3xbf16>
   %true = arith.constant dense<true> : tensor<i1>
   %limit = arith.constant 9.5 : f32
-  %rows = linalg.reduce {arith.addf} ins(%x : tensor<3x30011xf32>) outs(%zero : tensor<3xf32>) dimensions = [1]
-  %columns = linalg.reduce {arith.addf} ins(%x : tensor<3x30011xf32>) outs(%zeros : tensor<30011xf32>) dimensions = [0]
+  %rows = linalg.reduce {arith.addf} ins(%x : tensor<3x70001xf32>) outs(%zero : tensor<3xf32>) dimensions = [1]
+  %columns = linalg.reduce {arith.addf} ins(%x : tensor<3x70001xf32>) outs(%zeros : tensor<70001xf32>) dimensions = [0]
   %norm = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> ()>], iterator_types = ["reduction", "reduction"]}
-      ins(%x : tensor<3x30011xf32>) outs(%none : tensor<f32>) {
+      ins(%x : tensor<3x70001xf32>) outs(%none : tensor<f32>) {
   ^bb0(%a: f32, %sum: f32):
     %0 = arith.mulf %a, %a : f32
     %1 = arith.addf %sum, %0 : f32
     linalg.yield %1 : f32
   } -> tensor<f32>
-  %most = linalg.reduce {arith.maximumf} ins(%b : tensor<3x30011xbf16>) outs(%least : tensor<3xbf16>) dimensions = [1]
+  %most = linalg.reduce {arith.maximumf} ins(%b : tensor<3x70001xbf16>) outs(%least : tensor<3xbf16>) dimensions = [1]
   %small = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> ()>], iterator_types = ["reduction", "reduction"]}
-      ins(%x : tensor<3x30011xf32>) outs(%true : tensor<i1>) {
+      ins(%x : tensor<3x70001xf32>) outs(%true : tensor<i1>) {
   ^bb0(%a: f32, %all: i1):
     %0 = arith.cmpf olt, %a, %limit : f32
     %1 = arith.andi %all, %0 : i1
     linalg.yield %1 : i1
   } -> tensor<i1>
-  return %rows, %columns, %norm, %most, %small : tensor<3xf32>, tensor<30011xf32>, tensor<f32>, tensor<3xbf16>, tensor<i1>
+  return %rows, %columns, %norm, %most, %small : tensor<3xf32>, tensor<70001xf32>, tensor<f32>, tensor<3xbf16>, tensor<i1>
 }
 """
 
@@ -213,8 +213,8 @@ def test_constants_and_math(both):
 
 @pytest.mark.parametrize("largest", [9, 10])
 def test_long_reductions(both, largest):
-    x = np.random.default_rng(largest).integers(-9, 10, (3, 30011)).astype(np.float32)
-    x[2, 30010] = largest  # of the last part
+    x = np.random.default_rng(largest).integers(-9, 10, (3, 70001)).astype(np.float32)
+    x[2, 70000] = largest  # of the last part
     program = both(LONG)
     results = program.results(x, x.astype(ml_dtypes.bfloat16))
     assert results["0"].tolist() == x.sum(1).tolist() and (results["1"] == x.sum(0)).all()

@@ -2,8 +2,10 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Reductions and rows that the lanes of a warp share, and long reductions, which are divided into parts, on small integers, whose
+# Reductions and rows that the lanes of a warp or of a block share, and long reductions, which are divided into parts, on small integers, whose
 # sums are exact in any order.
+
+import math
 
 import numpy
 import pytest
@@ -69,13 +71,13 @@ WHOLE = """module attributes {fp8.target = #fp8.chip<"sm_89">} {
 }"""
 
 
-@pytest.mark.parametrize("shape", [(1000,), (16, 64), (3, 5, 33)])
-def test_reductions_to_one_element(compile, shape):
-    """One warp, which also stores an element each time."""
+@pytest.mark.parametrize("shape, lanes", [((1000,), 64), ((16, 64), 128), ((3, 5, 33), 32)])
+def test_reductions_to_one_element(compile, shape, lanes):
+    """A warp or some, which also store an element each time."""
     dims = ["d%d" % i for i in range(len(shape))]
     source = WHOLE.replace("{S}", "x".join(map(str, shape))).replace("{D}", ", ".join(dims))
     function = compile(source.replace("{R}", ", ".join(['"reduction"'] * len(shape))), "sm_89")
-    assert function.ptx.count("shfl.sync.bfly") == 5
+    assert function.ptx.count("shfl.sync.bfly") == math.log2(lanes)
     rng = numpy.random.default_rng(len(shape))
     x = rng.integers(-9, 10, shape).astype(numpy.float32)
     _, total, squares = function(x, numpy.array(7, numpy.float32), numpy.full(shape, numpy.nan, numpy.float32))
@@ -92,11 +94,13 @@ LONG = """module attributes {fp8.target = #fp8.chip<"{ARCH}">} {
 
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("shape, dims, element, combiner, launches", [
-    ((65536,), [0], "f32", "arith.addf", [(1, 32), (4, 256), (1, 32)]),  # 32 parts with a warp each, then a warp
-    ((300, 401), [0, 1], "f32", "arith.addf", [(1, 64), (7, 256), (1, 32)]),  # as one dimension
+    ((65536,), [0], "f32", "arith.addf", [(1, 1024)]),  # a block
+    ((140000,), [0], "f32", "arith.addf", [(1, 64), (56, 256), (1, 32)]),  # 56 parts with a block each, then a warp
+    ((300, 401), [0, 1], "f32", "arith.addf", [(1, 64), (50, 256), (1, 32)]),  # as one dimension
     ((2000, 70), [0], "f32", "arith.addf", [(7, 256), (7, 256), (1, 96)]),  # a thread per column and part
-    ((8, 5, 60, 60), [0, 2, 3], "f32", "arith.addf", [(1, 64), (5, 256), (1, 32)]),  # a part for each of the first dimension
-    ((3, 32768), [1], "bf16", "arith.maximumf", [(2, 256), (2, 256), (1, 32)]),  # lanes do not combine bf16: threads read neighbours
+    ((8, 5, 60, 60), [0, 2, 3], "f32", "arith.addf", [(5, 1024)]),  # a nest of loops in each block
+    ((20, 5, 60, 60), [0, 2, 3], "f32", "arith.addf", [(1, 128), (100, 256), (1, 32)]),  # a part for each of the first dimension
+    ((3, 32768), [1], "bf16", "arith.maximumf", [(3, 1024)]), ((3, 5000), [1], "f16", "arith.addf", [(3, 512)]),
     ((40000,), [0], "i8", "arith.addi", None), ((100, 4, 90), [0, 2], "i32", "arith.maxsi", None),
     ((400, 100), [0], "f32", "arith.maximumf", None), ((0, 5), [0], "f32", "arith.addf", None)], ids=str)
 def test_long_reductions(compile, arch, shape, dims, element, combiner, launches):
