@@ -11,8 +11,8 @@
 
 namespace fp8 {
 
-/// The widest access of a thread in bytes. Allocations, parts of the workspace and the memory of entry points'
-/// arguments and results (fp8rt_prepare_on) are aligned to it.
+/// The widest access of a thread in bytes. Allocations, parts of the workspace and the memory of entry
+/// points' arguments and results (fp8rt_prepare_on) are aligned to it.
 inline constexpr int64_t kAccessBytes = 16;
 
 /// Returns a power of two, at most kAccessBytes, that divides the address of the first element of `memref`.
