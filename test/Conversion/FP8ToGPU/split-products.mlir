@@ -15,7 +15,7 @@
 // CHECK-NEXT: %[[OTHERS:.*]] = memref.subview %[[SUMS]][1, 0, 0] [15, 128, 64] [1, 1, 1]
 // CHECK-NEXT: linalg.reduce { arith.addf } ins(%[[OTHERS]] : {{.*}}) outs(%[[FIRST]] : {{.*}}) dimensions = [0]
 // CHECK: linalg.generic {{.*}} ins(%[[FIRST]] : {{.*}}) outs(%[[C]] : memref<128x64xf32>)
-// KERNELS: gpu.launch_func @kernels::@kernel_product_wgrad_fc1 blocks in (%c{{.*}}) {{.*}}code = "wgmma{{.*}}; K in 16 parts"
+// KERNELS: gpu.launch_func @kernels::@kernel_product_wgrad_fc1 blocks {{.*}}code = "wgmma{{.*}}; K in 16 parts
 module attributes {fp8.target = #fp8.chip<"sm_90a">} {
   func.func @rows(%x: memref<128x16384xf8E4M3FN>, %w: memref<16384x64xf8E4M3FN>, %sx: memref<128x1xf32>, %sw: memref<1x64xf32>,
                   %c: memref<128x64xf32>) {
