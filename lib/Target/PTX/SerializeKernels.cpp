@@ -167,7 +167,7 @@ static LogicalResult generate(gpu::GPUModuleOp kernels, std::unique_ptr<llvm::Mo
 }
 
 /// Changes where this file generates other text from the same LLVM IR.
-static constexpr StringLiteral kTextVersion = "PTX text 11";
+static constexpr StringLiteral kTextVersion = "PTX text 12";
 
 /// Returns the key of the text of `module` in the cache.
 static std::string getTextKey(const llvm::Module &module, const llvm::TargetMachine &machine) {
@@ -185,11 +185,16 @@ static FailureOr<std::string> serializeAlone(gpu::GPUModuleOp kernels, const Chi
     return kernels.emitError(llvm::toString(machine.takeError()));
   // Kept where LLVM gave up: what it left refers to the context.
   auto context = std::make_unique<llvm::LLVMContext>();
+  // The translation gives accesses the alignment of their types; LLVM's default halves that of i64.
+  llvm::DataLayout layout = (*machine)->createDataLayout();
+  StringRef layoutName = LLVM::LLVMDialect::getDataLayoutAttrName();
+  kernels->setAttr(layoutName, StringAttr::get(kernels.getContext(), layout.getStringRepresentation()));
   std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, *context, kKernelModuleName);
+  kernels->removeAttr(layoutName);
   if (!module)
     return kernels.emitError("cannot be translated to LLVM IR");
   module->setTargetTriple((*machine)->getTargetTriple());
-  module->setDataLayout((*machine)->createDataLayout());
+  module->setDataLayout(layout);
   SmallString<0> text;
   std::string key = cache.isEnabled() ? getTextKey(*module, **machine) : "";
   if (cache.find(key, text))

@@ -11,7 +11,7 @@
 // CHECK-NOT: fma
 // CHECK-NOT: approx
 // CHECK-NOT: ftz
-// CHECK: .loc 1 [[@LINE+18]] {{[0-9]+}}
+// CHECK: .loc 1 [[@LINE+21]] {{[0-9]+}}
 // CHECK: ld.global.b32
 // CHECK: mul.rn.f32
 // CHECK: add.rn.f32
@@ -21,6 +21,9 @@
 // CHECK: .visible .entry kernel_tail(
 // CHECK: .shared .align 4 .b8 tile[128]
 // CHECK: st.shared.b32
+// CHECK: .visible .entry kernel_words(
+// CHECK: ld.global.b64
+// CHECK: st.global.b64
 // CHECK: .file 1 "{{.*}}serialize-kernels.mlir"
 module attributes {gpu.container_module, fp8.target = #fp8.chip<"sm_89">} {
   gpu.module @kernels {
@@ -54,6 +57,14 @@ module attributes {gpu.container_module, fp8.target = #fp8.chip<"sm_89">} {
         %2 = memref.load %tile[%c0] : memref<32xf32, 3>
         memref.store %2, %x[%i, %c0] : memref<?x8xf32>
       }
+      return
+    }
+    func.func @kernel_words(%x: memref<32xi64>) attributes {gpu.kernel, llvm.bareptr, fp8.threads = 32 : i32} {
+      %tid = nvvm.read.ptx.sreg.tid.x : i32
+      %i = arith.index_castui %tid : i32 to index
+      %0 = memref.load %x[%i] : memref<32xi64>
+      %1 = arith.addi %0, %0 : i64
+      memref.store %1, %x[%i] : memref<32xi64>
       return
     }
   }
