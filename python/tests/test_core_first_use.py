@@ -4,6 +4,7 @@
 """What goes wrong in a user's first hour: wrong options, programs that cannot be compiled, a compiler
 that dies or is missing, a cache that cannot be written, several processes, Ctrl-C."""
 
+import errno
 import functools
 import logging
 import os
@@ -111,12 +112,28 @@ def fake_tool(folder, text):
     return folder
 
 
-def test_a_compiler_that_is_killed_keeps_the_input(tmp_path, monkeypatch, fresh_cache):
-    monkeypatch.setattr(fp8.config, "tool_dir", fake_tool(tmp_path / "tools", "echo assertion >&2; kill -ABRT $$"))
-    with pytest.raises(fp8.CompileError, match=r"fp8-compile was ended by signal 6 \(Aborted\); the input is kept in .*; please report it") as info:
-        fp8.compile(product())
-    assert pathlib.Path(info.value.source_path).read_text() == product()
-    assert "assertion" in info.value.notes
+KILLED = {
+    "in the cache": "fp8.compile(text)",
+    "without the cache": "fp8.compile(text, cache=False)",
+    "keep is a function": "fp8.compile(text, keep=lambda site: True)",
+    "passes": "fp8.opt(text, 'builtin.module(cse)')",
+}
+
+
+@pytest.mark.parametrize("call", KILLED.values(), ids=KILLED)
+def test_a_compiler_that_is_killed_keeps_the_input(call, tmp_path):
+    tools = fake_tool(tmp_path / "tools", "echo assertion >&2; kill -ABRT $$")
+    (tools / "bin" / "fp8-opt").symlink_to("fp8-compile")
+    (tmp_path / "tmp").mkdir()
+    code = f"import fp8\ntext = {product()!r}\ntry: {call}\nexcept fp8.CompileError as e: print(e.source_path, e, sep='\\n')"
+    done = run_python(code, FP8_TOOLS=str(tools), FP8_CACHE_DIR=str(tmp_path / "cache"), TMPDIR=str(tmp_path / "tmp"))
+    # Read when that process has ended: nothing else stays.
+    (folder,) = (tmp_path / "tmp").iterdir()
+    assert (folder / "source.mlir").read_text() == product()
+    tool = "fp8-opt" if "opt" in call else "fp8-compile"
+    message = f"{tool} was ended by signal 6 (Aborted); the input is kept in {folder}/source.mlir; please report it"
+    assert done.stdout.splitlines() == [f"{folder}/source.mlir", message, "assertion"], done.stderr
+    assert not list((tmp_path / "cache").glob("libraries/*"))
 
 
 def test_a_compilation_has_a_time_limit(tmp_path, monkeypatch, fresh_cache):
@@ -206,6 +223,20 @@ def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
     with pytest.warns(fp8.Warning, match="compiled libraries are not kept: .*FP8_CACHE_DIR names another folder"):
         library = compile_product(recipe="current")
     assert library.path.exists()
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EROFS], ids=errno.errorcode.get)
+def test_a_cache_that_can_only_be_read_is_read(number, fresh_cache, monkeypatch, recwarn):
+    """As one that another user filled, or one on a disk that is mounted for reading."""
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    path = compile_product(recipe="current").path
+    for name in ("utime", "mkdir", "unlink", "rmdir"):
+        monkeypatch.setattr(os, name, refuse)
+    assert compile_product(recipe="current").path == path and path.exists()
+    assert not recwarn.list
 
 
 def test_a_full_disk_is_a_warning(tmp_path, monkeypatch, fresh_cache):

@@ -12,6 +12,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -46,10 +47,14 @@ def run(command: Sequence[str], text: bytes, folder: pathlib.Path | None, tool: 
             process.communicate()
 
 
-def raise_if_killed(done: subprocess.CompletedProcess[bytes], kept: pathlib.Path | None) -> None:
-    """Raises CompileError for a process that a signal ended. `kept` is a file with its input."""
+def raise_if_killed(done: subprocess.CompletedProcess[bytes], text: bytes) -> None:
+    """Raises CompileError for a process that a signal ended; keeps its input in a file that stays when this process ends."""
     if done.returncode >= 0:
         return
+    kept = None
+    with contextlib.suppress(OSError):
+        kept = pathlib.Path(tempfile.mkdtemp(prefix="fp8-killed-")) / "source.mlir"
+        kept.write_bytes(text)
     where = f"; the input is kept in {kept}" if kept else ""
     raise CompileError(
         f"{done.args[0]} was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}){where}; please report it",
