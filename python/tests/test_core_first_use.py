@@ -24,7 +24,7 @@ import fp8
 import numpy as np
 import pytest
 
-from small_programs import compile_product, product
+from small_programs import PAIR, compile_product, product
 
 SOURCE = pathlib.Path(fp8.__file__).parents[1]
 
@@ -38,7 +38,13 @@ SOURCE = pathlib.Path(fp8.__file__).parents[1]
         (dict(keep=r"h\d+"), r"\\d is Python's; the compiler reads POSIX extended regular expressions: write \[0-9\]"),
         (dict(sites="(?:a|b)"), r"\(\?: is Python's; .*: write \(…\)"),
         (dict(amax_history_len=0), "amax_history_len=0"),
-        (dict(amax_history_length=4), "there is no option amax_history_length"),
+        (dict(recipe=None), "recipe=None: a recipe is a word such as 'delayed' or 'none', an attribute "),
+        (dict(amax_history_length=4), "^there is no option amax_history_length. Did you mean 'amax_history_len=4'.$"),
+        (dict(foo=3), "^there is no option foo$"),
+        (dict(print_options=True), "^there is no option print_options$"),
+        (dict(help=True), "^there is no option help: it is one of the command line alone$"),
+        (dict(version=True), "^there is no option version: it is one of the command line alone$"),
+        (dict(emit="llvm"), "^there is no option emit: it is one of the command line alone$"),
         (dict(target="sm_42"), "target=sm_42"),
         (dict(pair=("forward",)), "a program has one pair"),
         (dict(carry={0: "x"}), "carry=0:x must be ARGUMENT:RESULT"),
@@ -74,6 +80,14 @@ def test_errors_are_at_the_users_line():
     assert info.value.location == fp8.Location("/home/me/model.py", 5, 50)
     assert str(info.value).startswith("/home/me/model.py:5: ")
     assert info.value.__cause__ is None
+
+
+def test_the_same_error_of_several_products_is_given_once():
+    text = PAIR.replace("\n  return", ' loc("model.py":5:50)\n  return')
+    with pytest.raises(fp8.CompileError) as info:
+        fp8.compile(text, pair=("forward", "backward", 1), require="all", keep="w")
+    message = "site 'w' is required to be FP8 (require=all) but stays in high precision: matches keep=w"
+    assert str(info.value) == f"model.py:5: {message}" and info.value.notes == ()
 
 
 def test_an_operation_without_a_lowering():
@@ -179,6 +193,12 @@ def test_a_framework_that_is_missing_says_what_to_install():
 def test_a_file_that_is_not_there_is_no_program(source):
     with pytest.raises(FileNotFoundError, match=re.escape(source)):
         fp8.compile(source)
+
+
+@pytest.mark.parametrize("kind", [str, pathlib.Path])
+def test_a_folder_is_no_program(kind, tmp_path):
+    with pytest.raises(IsADirectoryError, match=f"^.Errno 21. Is a directory: '{tmp_path}'$"):
+        fp8.compile(kind(tmp_path))
 
 
 def test_a_library_is_compiled_once(fresh_cache, caplog):
@@ -365,8 +385,13 @@ def test_passes_on_ir():
         "func.func @f() -> i32 { %a = arith.constant 1 : i32 %b = arith.constant 2 : i32 %c = arith.addi %a, %b : i32 return %c : i32 }",
         "builtin.module(canonicalize)",
     )
-    with pytest.raises(ValueError, match="no-such-pass"):
-        fp8.opt("module {}", "builtin.module(no-such-pass)")
+    for pipeline, message in {
+        "builtin.module(no-such-pass)": "'no-such-pass' does not refer to a registered pass or pass pipeline",
+        "cse": "expected pass pipeline to be wrapped with the anchor operation type, e.g. 'builtin.module(...)'",
+        "builtin.module(canonicalize{foo=1})": "<Pass-Options-Parser>: no such option foo",
+    }.items():
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            fp8.opt("module {}", pipeline)
     with pytest.raises(fp8.CompileError):
         fp8.opt("nonsense", "builtin.module(cse)")
     assert "fp8.matmul" in fp8.opt(product(), "builtin.module(fp8-ingest-pipeline)")

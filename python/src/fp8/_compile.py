@@ -101,7 +101,8 @@ class Program:
                 self.bytes = pathlib.Path(source).read_bytes()
             elif re.fullmatch(r"\S*[./]\S*", source):
                 # No program is one word.
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+                number = errno.EISDIR if os.path.isdir(source) else errno.ENOENT
+                raise OSError(number, os.strerror(number), source)
         else:
             raise TypeError(f"source is of type {type(source).__name__}: give text, bytes or a path")
         self.name = name or (os.path.basename(self.path) if self.path else "program")
@@ -196,7 +197,7 @@ def opt(source: Source, pipeline: str) -> str:
     output = _process.decode(done.stderr)
     first = output.partition("\n")[0]
     if done.returncode and ("PassPipeline Parser" in first or not _process.DIAGNOSTIC.match(first)):
-        raise ValueError(first.rpartition("PassPipeline Parser:1: ")[2])
+        raise ValueError(re.sub(r"^[^']*: error: ", "", first))
     _process.raise_or_warn(output, failed=done.returncode != 0, source_path=program.path)
     return done.stdout.decode()
 
