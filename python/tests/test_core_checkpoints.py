@@ -132,6 +132,29 @@ def test_what_is_no_state_of_delayed_scaling():
         te.read_extra_state(pickle.dumps({**record, "scale_fwd": np.ones(4, np.float32)}))
 
 
+@pytest.mark.parametrize("value", ["text", 7, [1, 2], np.ones(3, np.float32)], ids=lambda value: type(value).__name__)
+def test_an_extra_state_is_bytes(value):
+    kind = type(value).__name__
+    with pytest.raises(fp8.StateError, match=f"^an _extra_state is bytes, a tensor of bytes or None, not of type {kind}$"):
+        te.read_extra_state(value)
+
+
+@pytest.mark.parametrize("value", [{}, "text"])
+def test_scales_are_numbers(value):
+    record = {**pickle.loads(extra_state(1, 2).tobytes()), "scale_fwd": value}
+    with pytest.raises(fp8.StateError, match=f"^scale_fwd of an _extra_state has no numbers: {value!r}$"):
+        te.read_extra_state(pickle.dumps(record))
+
+
+def test_none_holds_nothing():
+    """As modules that ran without FP8 save it."""
+    assert te.read_extra_state(None) == {}
+    checkpoint = {"mlp._extra_state": extra_state(2, 2), "norm._extra_state": None}
+    assert te.convert(empty_state(2), COLUMNS, checkpoint, {"mlp": ["fc1", "fc2"]})["scale"][3] == 5
+    with pytest.raises(fp8.StateError, match=r"^modules that fill no column: norm \(strict=False allows it\)$"):
+        te.convert(empty_state(2), COLUMNS, checkpoint, {"mlp": ["fc1", "fc2"], "norm": "fc3"})
+
+
 def test_a_recipe_in_a_checkpoint_is_a_record():
     # A class of Transformer Engine, which is not installed here.
     data = pickle.dumps({**pickle.loads(extra_state(1, 2).tobytes()), "recipe": 7}, protocol=2)

@@ -4,6 +4,7 @@
 """What goes wrong in a user's first hour: wrong options, programs that cannot be compiled, a compiler
 that dies or is missing, a cache that cannot be written, several processes, Ctrl-C."""
 
+import errno
 import functools
 import logging
 import os
@@ -23,7 +24,7 @@ import fp8
 import numpy as np
 import pytest
 
-from small_programs import compile_product, product
+from small_programs import PAIR, compile_product, product
 
 SOURCE = pathlib.Path(fp8.__file__).parents[1]
 
@@ -37,7 +38,13 @@ SOURCE = pathlib.Path(fp8.__file__).parents[1]
         (dict(keep=r"h\d+"), r"\\d is Python's; the compiler reads POSIX extended regular expressions: write \[0-9\]"),
         (dict(sites="(?:a|b)"), r"\(\?: is Python's; .*: write \(…\)"),
         (dict(amax_history_len=0), "amax_history_len=0"),
-        (dict(amax_history_length=4), "there is no option amax_history_length"),
+        (dict(recipe=None), "recipe=None: a recipe is a word such as 'delayed' or 'none', an attribute "),
+        (dict(amax_history_length=4), "^there is no option amax_history_length. Did you mean 'amax_history_len=4'.$"),
+        (dict(foo=3), "^there is no option foo$"),
+        (dict(print_options=True), "^there is no option print_options$"),
+        (dict(help=True), "^there is no option help: it is one of the command line alone$"),
+        (dict(version=True), "^there is no option version: it is one of the command line alone$"),
+        (dict(emit="llvm"), "^there is no option emit: it is one of the command line alone$"),
         (dict(target="sm_42"), "target=sm_42"),
         (dict(pair=("forward",)), "a program has one pair"),
         (dict(carry={0: "x"}), "carry=0:x must be ARGUMENT:RESULT"),
@@ -73,6 +80,14 @@ def test_errors_are_at_the_users_line():
     assert info.value.location == fp8.Location("/home/me/model.py", 5, 50)
     assert str(info.value).startswith("/home/me/model.py:5: ")
     assert info.value.__cause__ is None
+
+
+def test_the_same_error_of_several_products_is_given_once():
+    text = PAIR.replace("\n  return", ' loc("model.py":5:50)\n  return')
+    with pytest.raises(fp8.CompileError) as info:
+        fp8.compile(text, pair=("forward", "backward", 1), require="all", keep="w")
+    message = "site 'w' is required to be FP8 (require=all) but stays in high precision: matches keep=w"
+    assert str(info.value) == f"model.py:5: {message}" and info.value.notes == ()
 
 
 def test_an_operation_without_a_lowering():
@@ -111,12 +126,28 @@ def fake_tool(folder, text):
     return folder
 
 
-def test_a_compiler_that_is_killed_keeps_the_input(tmp_path, monkeypatch, fresh_cache):
-    monkeypatch.setattr(fp8.config, "tool_dir", fake_tool(tmp_path / "tools", "echo assertion >&2; kill -ABRT $$"))
-    with pytest.raises(fp8.CompileError, match=r"fp8-compile was ended by signal 6 \(Aborted\); the input is kept in .*; please report it") as info:
-        fp8.compile(product())
-    assert pathlib.Path(info.value.source_path).read_text() == product()
-    assert "assertion" in info.value.notes
+KILLED = {
+    "in the cache": "fp8.compile(text)",
+    "without the cache": "fp8.compile(text, cache=False)",
+    "keep is a function": "fp8.compile(text, keep=lambda site: True)",
+    "passes": "fp8.opt(text, 'builtin.module(cse)')",
+}
+
+
+@pytest.mark.parametrize("call", KILLED.values(), ids=KILLED)
+def test_a_compiler_that_is_killed_keeps_the_input(call, tmp_path):
+    tools = fake_tool(tmp_path / "tools", "echo assertion >&2; kill -ABRT $$")
+    (tools / "bin" / "fp8-opt").symlink_to("fp8-compile")
+    (tmp_path / "tmp").mkdir()
+    code = f"import fp8\ntext = {product()!r}\ntry: {call}\nexcept fp8.CompileError as e: print(e.source_path, e, sep='\\n')"
+    done = run_python(code, FP8_TOOLS=str(tools), FP8_CACHE_DIR=str(tmp_path / "cache"), TMPDIR=str(tmp_path / "tmp"))
+    # Read when that process has ended: nothing else stays.
+    (folder,) = (tmp_path / "tmp").iterdir()
+    assert (folder / "source.mlir").read_text() == product()
+    tool = "fp8-opt" if "opt" in call else "fp8-compile"
+    message = f"{tool} was ended by signal 6 (Aborted); the input is kept in {folder}/source.mlir; please report it"
+    assert done.stdout.splitlines() == [f"{folder}/source.mlir", message, "assertion"], done.stderr
+    assert not list((tmp_path / "cache").glob("libraries/*"))
 
 
 def test_a_compilation_has_a_time_limit(tmp_path, monkeypatch, fresh_cache):
@@ -164,6 +195,12 @@ def test_a_file_that_is_not_there_is_no_program(source):
         fp8.compile(source)
 
 
+@pytest.mark.parametrize("kind", [str, pathlib.Path])
+def test_a_folder_is_no_program(kind, tmp_path):
+    with pytest.raises(IsADirectoryError, match=f"^.Errno 21. Is a directory: '{tmp_path}'$"):
+        fp8.compile(kind(tmp_path))
+
+
 def test_a_library_is_compiled_once(fresh_cache, caplog):
     caplog.set_level(logging.INFO, "fp8")
     first, second = compile_product(), compile_product()
@@ -206,6 +243,20 @@ def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
     with pytest.warns(fp8.Warning, match="compiled libraries are not kept: .*FP8_CACHE_DIR names another folder"):
         library = compile_product(recipe="current")
     assert library.path.exists()
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EROFS], ids=errno.errorcode.get)
+def test_a_cache_that_can_only_be_read_is_read(number, fresh_cache, monkeypatch, recwarn):
+    """As one that another user filled, or one on a disk that is mounted for reading."""
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    path = compile_product(recipe="current").path
+    for name in ("utime", "mkdir", "unlink", "rmdir"):
+        monkeypatch.setattr(os, name, refuse)
+    assert compile_product(recipe="current").path == path and path.exists()
+    assert not recwarn.list
 
 
 def test_a_full_disk_is_a_warning(tmp_path, monkeypatch, fresh_cache):
@@ -334,8 +385,13 @@ def test_passes_on_ir():
         "func.func @f() -> i32 { %a = arith.constant 1 : i32 %b = arith.constant 2 : i32 %c = arith.addi %a, %b : i32 return %c : i32 }",
         "builtin.module(canonicalize)",
     )
-    with pytest.raises(ValueError, match="no-such-pass"):
-        fp8.opt("module {}", "builtin.module(no-such-pass)")
+    for pipeline, message in {
+        "builtin.module(no-such-pass)": "'no-such-pass' does not refer to a registered pass or pass pipeline",
+        "cse": "expected pass pipeline to be wrapped with the anchor operation type, e.g. 'builtin.module(...)'",
+        "builtin.module(canonicalize{foo=1})": "<Pass-Options-Parser>: no such option foo",
+    }.items():
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            fp8.opt("module {}", pipeline)
     with pytest.raises(fp8.CompileError):
         fp8.opt("nonsense", "builtin.module(cse)")
     assert "fp8.matmul" in fp8.opt(product(), "builtin.module(fp8-ingest-pipeline)")

@@ -5,6 +5,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import threading
@@ -217,13 +218,33 @@ def test_a_pair_passes_residuals():
 
 
 def test_saved_libraries_load_again(tmp_path):
-    library = compile_product(recipe="current")
+    library = compile_product(amax_history_len=16)
     library.save(tmp_path / "step.so")
     loaded = fp8.load(tmp_path / "step.so")
-    np.testing.assert_array_equal(loaded.entries["main"](X, W)[0], library.entries["main"](X, W)[0])
+    results = [each.entries["main"](X, W, state=each.state())[0] for each in (library, loaded)]
+    np.testing.assert_array_equal(*results)
     assert loaded.report.sites == library.report.sites
+    assert loaded.report.memory == {name: library.report.memory[name] for name in ("state_bytes", "workspace_bytes")}
     with pytest.raises(fp8.Error, match="the source of .* is not known"):
         loaded.ir("fusion")
+
+
+def test_the_runtime_alone_runs_a_saved_library(tmp_path):
+    compile_product(recipe="none").save(tmp_path / "step.so")
+    (tmp_path / "lib").mkdir()
+    shutil.copy(fp8._tools.find("libfp8rt.so"), tmp_path / "lib")
+    code = """import numpy as np, fp8
+print(fp8.load("step.so").entries["main"](np.ones((4, 16), np.float32), np.ones((16, 8), np.float32))[0].numpy().sum())
+print([line.split()[-1] for line in open("/proc/self/maps") if "libfp8rt" in line][0])
+try: fp8.compile("module {}")
+except fp8.MissingToolError as error: print(error)"""
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(fp8.__file__).parents[1]), "FP8_TOOLS": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.stdout.splitlines() == [
+        "512.0",
+        f"{tmp_path}/lib/libfp8rt.so",
+        f"{tmp_path} has no fp8-compile (FP8_TOOLS, fp8.config.tool_dir): give a build or installation folder, or its bin",
+    ], done.stderr
 
 
 def test_loading_what_is_no_library(tmp_path):

@@ -7,6 +7,7 @@ import json
 from html.parser import HTMLParser
 
 import fp8
+import pytest
 from fp8 import Report
 
 from small_programs import PAIR, compile_product, product
@@ -63,6 +64,15 @@ def test_lines_of_a_report():
     assert [site.reason for site in REPORT.kept] == ["kept <by> hand", "no weight operand"]
     assert REPORT.sites[0].place == fp8.Location("/home/me/model.py", 5, 50)
     assert REPORT.sites[3].place is None
+
+
+@pytest.mark.parametrize("name", ["h0/fc", "transpose(jvp(h0/fc))/dot", ""])
+@pytest.mark.parametrize("file", ["model.py", "/home/me/my folder (x)/mod el.py", "/home/me/a (b)", "a:1:2/b.py"])
+def test_files_may_have_blanks_and_parentheses(name, file):
+    report = Report({"sites": [record(location=f"{name} ({file}:3:58)" if name else f"{file}:3:58")]})
+    assert report.sites[0].place == fp8.Location(file, 3, 58)
+    assert Table(report._repr_html_()).rows[1][-1] == f"{file.rpartition('/')[2]}:3"
+    assert Report({"sites": [record(location=name)]}).sites[0].place is None
 
 
 def test_a_report_of_the_compiler():

@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import warnings
 
 import pytest
@@ -106,6 +107,7 @@ def test_after_a_compiler_that_is_killed_the_step_can_be_called_again(tmp_path, 
     script.chmod(0o755)
     step = fp8.jax.jit(forward, recipe="current")
     with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path))
         patch.setattr(fp8.config, "tool_dir", tmp_path)
         with pytest.raises(fp8.CompileError, match=r"ended by signal 11 .*the input is kept in .*; please report it"):
             step(X, W)

@@ -108,6 +108,14 @@ def test_tracebacks_end_with_the_users_lines(name):
             assert frames_of(lambda transform=transform: getattr(transform(spectrum), name)(x)) == (fp8.UnsupportedError, [__file__])
 
 
+def test_tracebacks_of_the_compilers_errors_end_with_the_users_call(monkeypatch):
+    x, w = jnp.ones((4, 16)), jnp.ones((16, 8))
+    for transform in (fp8.jax.jit, fp8.jax.function, fp8.jax.nnx_jit):
+        assert frames_of(lambda transform=transform: transform(jnp.dot, recipe="delay")(x, w)) == (ValueError, [__file__])
+    monkeypatch.setattr(fp8.config, "tool_dir", pathlib.Path("/nowhere"))
+    assert frames_of(lambda: fp8.jax.jit(jnp.dot)(x, w)) == (fp8.MissingToolError, [__file__])
+
+
 def test_tracebacks_have_all_frames_where_jax_keeps_its_own():
     jax.config.update("jax_traceback_filtering", "off")
     try:

@@ -4,7 +4,11 @@
 """fp8.te with the objects of fp8.torch: scales and histories of Transformer Engine's checkpoints in their states."""
 
 import copy
+import io
+import os
 import pickle
+import sys
+import types
 
 import fp8.torch
 import numpy as np
@@ -115,6 +119,8 @@ def test_a_graph():
     F.cross_entropy(torch.compile(model, backend=backend)(BATCH[0]), BATCH[1]).backward()
     te.load_extra_state(backend.graphs[0], checkpoint(), NAMES)
     check(backend.graphs[0])
+    assert repr(backend.graphs[0]) == "<fp8.torch.Graph forward, backward: 5 products, 5 in FP8, 0 kept>"
+    assert repr(backend.graphs[0].state) == "<fp8.torch.State: scale [6], amax_history [4, 6]>"
     torch._dynamo.reset()
     stateless = fp8.torch.backend("current")
     torch.compile(model, backend=stateless)(BATCH[0])
@@ -128,8 +134,62 @@ def test_an_exported_program():
     torch.manual_seed(0)
     model = MLP().eval()
     run = fp8.torch.compile_exported(torch.export.export(model, BATCH[:1]), recipe="delayed", amax_history_len=4)
+    assert repr(run) == "<fp8.torch.Exported: 2 products, 2 in FP8, 0 kept, scales not calibrated>"
     te.load_extra_state(run, checkpoint(), NAMES)
     check(run, ("input", "weight"))
+    assert repr(run) == "<fp8.torch.Exported: 2 products, 2 in FP8, 0 kept>"
     again = fp8.torch.compile_exported(torch.export.export(model, BATCH[:1]), recipe="delayed", amax_history_len=4)
     again.load_state_dict(run.state_dict())
     assert torch.equal(run(BATCH[0]), again(BATCH[0]))
+
+
+class Recipe:
+    """Pickled as an object of Transformer Engine, which is not installed here."""
+
+    def __reduce__(self):
+        return Recipe, ()
+
+
+Recipe.__module__ = "transformer_engine.common.recipe"
+
+
+@pytest.fixture
+def with_recipes(monkeypatch):
+    """Classes are pickled by the names of modules that can be imported."""
+    for name in ("transformer_engine", "transformer_engine.common", "transformer_engine.common.recipe"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    sys.modules[Recipe.__module__].Recipe = Recipe
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("save", [torch.save, pickle.dump])
+def test_what_torch_saved_in_memory(save, dtype, with_recipes, monkeypatch):
+    """Modules of Transformer Engine return io.BytesIO of torch.save; others may be pickles of tensors."""
+    record = {"recipe": Recipe(), "extra_fp8_variables": {}}
+    for direction, count in (("fwd", 3), ("bwd", 2)):
+        record[f"scale_{direction}"] = torch.arange(1.0, count + 1).to(dtype)
+        record[f"amax_history_{direction}"] = torch.arange(2.0 * count).reshape(2, count).to(dtype)
+    save(record, file := io.BytesIO())
+    monkeypatch.delitem(sys.modules, "transformer_engine")
+    read = te.read_extra_state(file)
+    assert {name: values.tolist() for name, values in read.items()} == {
+        "scale_fwd": [1, 2, 3], "amax_history_fwd": [[0, 1, 2], [3, 4, 5]], "scale_bwd": [1, 2], "amax_history_bwd": [[0, 1], [2, 3]],
+    }  # fmt: skip
+    assert {values.dtype for values in read.values()} == {np.dtype(np.float32)}
+
+
+class Command:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_what_torch_saved_runs_nothing(tmp_path):
+    torch.save({"recipe": Command(tmp_path / "made")}, file := io.BytesIO())
+    with pytest.raises(fp8.StateError, match="names posix.mkdir, which no checkpoint of Transformer Engine needs"):
+        te.read_extra_state(file)
+    assert not (tmp_path / "made").exists()

@@ -9,6 +9,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import fp8.torch
@@ -42,6 +43,7 @@ def compile_double():
 @pytest.mark.parametrize(("name", "number"), [("ABRT", r"6 \(Aborted\)"), ("SEGV", r"11 \(Segmentation fault\)"), ("KILL", r"9 \(Killed\)")])
 def test_passes_that_are_killed_keep_the_input(name, number, tmp_path, monkeypatch, fresh_cache):
     with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path))
         passes_are(patch, tmp_path, f"echo assertion >&2; kill -{name} $$")
         with pytest.raises(fp8.CompileError, match=rf"^iree-opt was ended by signal {number}; the input is kept in .*; please report it") as info:
             compile_double()

@@ -9,6 +9,7 @@ import fp8.torch
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 aten = torch.ops.aten
 
@@ -226,15 +227,15 @@ def test_an_index_out_of_range_is_an_error_of_the_call():
 
 
 def test_an_operation_without_linalg_form_is_named_with_the_users_line():
-    def spectrum(x):
-        return torch.fft.rfft(x).abs()  # the line
+    def factor(x):
+        return torch.linalg.qr(x).R  # the line
 
     torch._dynamo.reset()
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
-        torch.compile(spectrum, backend=fp8.torch.backend())(normal(8))
+        torch.compile(factor, backend=fp8.torch.backend())(torch.eye(3))
     error = raised.value.inner_exception
     assert isinstance(error, fp8.UnsupportedError)
-    assert "fft_r2c" in error.message
+    assert "linalg_qr" in error.message
     assert error.location.file == __file__
     assert "# the line" in open(__file__).readlines()[error.location.line - 1]
 
@@ -417,3 +418,47 @@ def test_a_stack_of_layers_of_a_transformer_without_gradients():
     torch.testing.assert_close(found, expected, rtol=0, atol=0.25)
     # Per layer four products with weights, and two of attention.
     assert repr(backend.report()) == "<fp8.Report: 12 products, 8 in FP8, 4 kept>"
+
+
+NO_TRANSFORM = "'{}' has no form in linalg: under torch.compile, a function with @torch.compiler.disable leaves it to PyTorch"
+
+
+class Spectrum(nn.Module):
+    """Half of a spectrum, of which backward needs all of it; `transform` computes it."""
+
+    def __init__(self, transform):
+        super().__init__()
+        self.fc, self.transform = nn.Linear(8, 8), transform
+
+    def forward(self, x):
+        return self.transform(self.fc(x))
+
+
+def amplitudes(x):
+    return torch.fft.fft(x).abs()  # the transform
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_fourier_transforms_are_left_to_pytorch(gradients):
+    torch._dynamo.reset()
+    x = normal(4, 8)
+    with torch.set_grad_enabled(gradients):
+        with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+            torch.compile(Spectrum(amplitudes), backend=fp8.torch.backend("none"))(x)
+        error = raised.value.inner_exception
+        assert isinstance(error, fp8.UnsupportedError) and error.message == NO_TRANSFORM.format("_fft_r2c")
+        assert "# the transform" in open(__file__).readlines()[error.location.line - 1]
+        # As it says.
+        model = Spectrum(torch.compiler.disable(amplitudes))
+        torch.testing.assert_close(torch.compile(model, backend=fp8.torch.backend("none"))(x), model(x))
+
+
+def test_fourier_transforms_elsewhere_are_refused_likewise():
+    x, model = normal(4, 8), Spectrum(amplitudes)
+    step = fp8.torch.train_step(model, F.mse_loss, torch.optim.SGD(model.parameters(), 0.1))
+    with pytest.raises(fp8.UnsupportedError) as error:
+        step(x, x)
+    assert str(error.value).endswith(NO_TRANSFORM.format("_fft_r2c"))
+    with pytest.raises(fp8.UnsupportedError) as error:
+        fp8.torch.compile_exported(torch.export.export(model.eval(), (x,)))
+    assert error.value.message == NO_TRANSFORM.format("fft_fft") and error.value.location.file == __file__

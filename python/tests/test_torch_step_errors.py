@@ -4,6 +4,7 @@
 """fp8.torch.train_step: what it refuses or warns of, by name and at the user's line."""
 
 import contextlib
+import warnings
 
 import fp8.torch
 import pytest
@@ -193,6 +194,19 @@ def test_a_scheduler_that_changes_other_options_than_the_rate_is_a_warning(monke
             step(*BATCH)
             scheduler.step()
     assert caught[0].filename == __file__
+
+
+def test_a_step_that_trains_nothing_is_a_warning():
+    model = nn.Linear(16, 4).requires_grad_(False)
+    step = step_of(model, torch.optim.SGD(model.parameters(), 0.1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        losses = [step(*BATCH) for _ in range(2)]
+    assert losses[0] == losses[1]
+    assert [(str(w.message), w.category, w.filename) for w in caught] == [(
+        "the step trains nothing: the optimizer's parameters are frozen (requires_grad=False), or the loss does not depend on them",
+        fp8.Warning, __file__,
+    )]  # fmt: skip
 
 
 def test_a_traceback_ends_with_the_users_call():

@@ -107,7 +107,8 @@ def lookup(key: Key) -> Entry | None:
     try:
         index = json.loads((path / _INDEX).read_text())
         if all(_digest(path / name) == index["files"][name] for name in FILES):
-            os.utime(path)
+            with contextlib.suppress(OSError):  # A cache that can only be read.
+                os.utime(path)
             return Entry(path, key, tuple(index["folders"]))
     except PermissionError:
         return None

@@ -13,6 +13,7 @@ import pathlib
 import re
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -100,7 +101,8 @@ class Program:
                 self.bytes = pathlib.Path(source).read_bytes()
             elif re.fullmatch(r"\S*[./]\S*", source):
                 # No program is one word.
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+                number = errno.EISDIR if os.path.isdir(source) else errno.ENOENT
+                raise OSError(number, os.strerror(number), source)
         else:
             raise TypeError(f"source is of type {type(source).__name__}: give text, bytes or a path")
         self.name = name or (os.path.basename(self.path) if self.path else "program")
@@ -138,9 +140,8 @@ def _compile_to(program: Program, arguments: Sequence[str], folder: pathlib.Path
         if key is None:
             key = _cache.make_key(program.bytes, arguments, _tools.find("fp8-compile"), program.path or "")
         entry = _cache.store(key, folder)
-    except BaseException as error:
-        if not (isinstance(error, CompileError) and error.source_path == str(folder / "source.mlir")):
-            shutil.rmtree(folder, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
         raise
     library = Library.from_entry(entry, arguments)
     _log_compilation(program, library, time.perf_counter() - start, hit=False)
@@ -156,23 +157,21 @@ def _log_compilation(program: Program, library: Library, seconds: float, hit: bo
 
 def _keep_regex(program: Program, options: dict[str, Any], keep: Callable[[Site], bool]) -> str | None:
     """A regular expression of the sites that `keep` answers True for."""
-    folder = _cache.temporary_folder()
-    (folder / "source.mlir").write_bytes(program.bytes)
     arguments = _options.to_arguments({**options, "keep": None, "require": None})
-    _run_compiler(program, ["-o", "ir.mlir", "--emit=recipe", "--report=json:report.json", *arguments], folder)
-    report = Report(json.loads((folder / "report.json").read_text()))
-    shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
+        _run_compiler(program, ["-o", "ir.mlir", "--emit=recipe", "--report=json:report.json", *arguments], pathlib.Path(folder))
+        report = Report(json.loads(pathlib.Path(folder, "report.json").read_text()))
     names = sorted({site.site for site in report.sites if keep(site)})
     literal = [re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", name) for name in names]
     return f"^({'|'.join(literal)})$" if literal else None
 
 
 def _run_compiler(program: Program, arguments: Sequence[str], folder: pathlib.Path) -> str:
-    """Runs fp8-compile on a program in `folder`, which has it as source.mlir; returns what it printed."""
+    """Runs fp8-compile on a program, with `folder` as its working folder; returns what it printed."""
     source = program.path if program.path else "-"
     command = ["fp8-compile", source, *arguments]
     done = _process.run(command, program.bytes, folder)
-    _process.raise_if_killed(done, folder / "source.mlir")
+    _process.raise_if_killed(done, program.bytes)
     if done.returncode == 2:
         raise ValueError(_process.in_python_words(_process.decode(done.stderr)))
     _process.raise_or_warn(_process.decode(done.stderr), failed=done.returncode != 0, source_path=program.path)
@@ -194,21 +193,16 @@ def opt(source: Source, pipeline: str) -> str:
     """
     program = Program(source)
     done = _process.run(["fp8-opt", "-", f"--pass-pipeline={pipeline}", "--mlir-print-debuginfo=false"], program.bytes, None)
-    _process.raise_if_killed(done, None)
+    _process.raise_if_killed(done, program.bytes)
     output = _process.decode(done.stderr)
     first = output.partition("\n")[0]
     if done.returncode and ("PassPipeline Parser" in first or not _process.DIAGNOSTIC.match(first)):
-        raise ValueError(first.rpartition("PassPipeline Parser:1: ")[2])
+        raise ValueError(re.sub(r"^[^']*: error: ", "", first))
     _process.raise_or_warn(output, failed=done.returncode != 0, source_path=program.path)
     return done.stdout.decode()
 
 
 def emit_stage(source: pathlib.Path, arguments: Sequence[str], stage: str) -> str:
     """The IR of a program after a stage."""
-    folder = _cache.temporary_folder()
-    try:
-        program = Program(source.read_bytes())
-        (folder / "source.mlir").write_bytes(program.bytes)
-        return _run_compiler(program, ["-o", "-", f"--emit={stage}", *arguments], folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
+        return _run_compiler(Program(source.read_bytes()), ["-o", "-", f"--emit={stage}", *arguments], pathlib.Path(folder))

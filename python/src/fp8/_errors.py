@@ -116,7 +116,10 @@ def hide_frames(error: BaseException) -> None:
     while trace is not None:
         frames.append(trace)
         trace = trace.tb_next
-    own = [_is_own(trace.tb_frame) for trace in frames]
+    own: list[bool] = []
+    for trace in frames:
+        # That of functools' cached_property, say, stands between two frames of this package.
+        own.append(_is_in(trace.tb_frame, _FOLDER) or own[-1:] == [True] and _is_in(trace.tb_frame, *_STANDARD))
     on_purpose = isinstance(error, (Error, TypeError, ValueError, RuntimeError))
     if own[-1:] == [True] and not on_purpose:
         return
@@ -127,17 +130,23 @@ def hide_frames(error: BaseException) -> None:
     error.__traceback__ = kept
 
 
-def _is_own(frame: types.FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(os.path.dirname(__file__) + os.sep)
+_FOLDER = os.path.dirname(__file__) + os.sep
+#: Parts of Python that call this package back.
+_STANDARD = (functools.__file__, contextlib.__file__)
+
+
+def _is_in(frame: types.FrameType, *places: str) -> bool:
+    """Whether the frame's code is in one of these files or folders."""
+    return frame.f_code.co_filename.startswith(places)
 
 
 def _frames_before_users() -> int:
     """The level, for warnings.warn in the caller, of the first frame that is neither this package's nor of what calls it back."""
-    between = [os.path.dirname(__file__), functools.__file__, contextlib.__file__, importlib.__file__]
+    between = [_FOLDER, *_STANDARD, importlib.__file__]
     between += [os.path.dirname(sys.modules[name].__file__ or "") for name in ("jax", "torch") if name in sys.modules]
     level, frame = 0, sys._getframe(1)
     # Those of an import are no levels to warnings.warn.
     imports = "<frozen importlib._bootstrap"
-    while frame is not None and frame.f_code.co_filename.startswith((imports, *between)):
-        level, frame = level + (not frame.f_code.co_filename.startswith(imports)), frame.f_back  # type: ignore[assignment]
+    while frame is not None and _is_in(frame, imports, *between):
+        level, frame = level + (not _is_in(frame, imports)), frame.f_back  # type: ignore[assignment]
     return level + 1

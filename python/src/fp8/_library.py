@@ -100,14 +100,24 @@ class Library:
 
 @hiding_frames
 def load(path: str | os.PathLike[str]) -> Library:
-    """A library that fp8-compile or Library.save wrote. Its report has no text. Raises RunError for another file."""
+    """A library that fp8-compile or Library.save wrote. Raises RunError for another file.
+
+    Its report has no text, and of memory the state and the workspace.
+    """
     path = pathlib.Path(path).absolute()
     handle = _runtime.Handle("fp8rt_library_load", "fp8rt_library_destroy", os.fsencode(path))
     manifest = json.loads(_runtime.load().fp8rt_library_manifest(handle.value))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    library = Library(path, digest, manifest, Report(manifest))
+    library = Library(path, digest, manifest, Report({**manifest, "memory": _memory_of(manifest)}))
     library._handle = handle
     return library
+
+
+def _memory_of(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """What the compiler's report says of the memory for scales, histories and temporaries."""
+    arrays = _state.initial(manifest)
+    state = sum(arrays[name].nbytes for name in ("scale", _state.HISTORY) if name in arrays)
+    return {"state_bytes": state, "workspace_bytes": max(entry["workspace_bytes"] for entry in manifest["entries"])}
 
 
 class Entry:

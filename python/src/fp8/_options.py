@@ -22,7 +22,7 @@ _PYTHON_ONLY = re.compile(r"(?<!\\)(?:\\\\)*(\\[A-Za-z0]|\(\?.|[*+?}][?+](?!\]))
 
 
 def to_arguments(options: Mapping[str, Any]) -> list[str]:
-    """The command-line arguments for options by name; None and False leave an option out.
+    """The command-line arguments for options by name; None and False leave an option out, but for the recipe.
 
     Raises ValueError or TypeError, naming the option.
 
@@ -31,13 +31,21 @@ def to_arguments(options: Mapping[str, Any]) -> list[str]:
     """
     arguments = []
     for name, value in options.items():
-        if value is None or value is False and name not in _FALSE_IS_A_VALUE:
+        if name in OF_THE_COMMAND:
+            raise ValueError(f"there is no option {name}: it is one of the command line alone")
+        if value is None and name != "recipe" or value is False and name not in _FALSE_IS_A_VALUE:
             continue
         flag = "--" + name.replace("_", "-")
         for text in _texts(name, value):
             arguments.append(f"{flag}={text}" if text is not None else flag)
     return arguments
 
+
+#: What the command prints and writes, which this package asks for itself.
+OF_THE_COMMAND = (
+    *("h", "help", "help_hidden", "help_list", "help_list_hidden", "version", "print_support"),
+    *("o", "emit", "report", "manifest", "no_cache"),
+)
 
 #: Options whose default is true.
 _FALSE_IS_A_VALUE = ("reduce_amax", "power_2_scale")

@@ -12,6 +12,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from . import _tools
 from ._config import config
 from ._errors import CompileError, Location, UnsupportedError, warn
+from ._options import OF_THE_COMMAND
 
 log = logging.getLogger("fp8")
 
@@ -46,10 +48,14 @@ def run(command: Sequence[str], text: bytes, folder: pathlib.Path | None, tool: 
             process.communicate()
 
 
-def raise_if_killed(done: subprocess.CompletedProcess[bytes], kept: pathlib.Path | None) -> None:
-    """Raises CompileError for a process that a signal ended. `kept` is a file with its input."""
+def raise_if_killed(done: subprocess.CompletedProcess[bytes], text: bytes) -> None:
+    """Raises CompileError for a process that a signal ended; keeps its input in a file that stays when this process ends."""
     if done.returncode >= 0:
         return
+    kept = None
+    with contextlib.suppress(OSError):
+        kept = pathlib.Path(tempfile.mkdtemp(prefix="fp8-killed-")) / "source.mlir"
+        kept.write_bytes(text)
     where = f"; the input is kept in {kept}" if kept else ""
     raise CompileError(
         f"{done.args[0]} was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}){where}; please report it",
@@ -89,8 +95,11 @@ def in_python_words(error: str) -> str:
     """An error of the command line, with the names that options have in Python."""
     line = error.splitlines()[0] if error else "fp8-compile refused its command line"
     line = re.sub(r"^[\w./-]*fp8-\w+: (error: )?", "", line)
-    line = re.sub(r"Unknown command line argument '(--[^'=]*)[^']*'\.\s+Try: '.*?'\s*", r"there is no option \1. ", line)
-    return _python_names(line).strip()
+    unknown = re.sub(r"Unknown command line argument '(--[^'=]*)[^']*'\.\s+Try: '.*?'\s*", r"there is no option \1. ", line)
+    # What it suggests may be an option of the command alone.
+    if (meant := re.search(r"\. Did you mean '--?([\w-]+)[^']*'\?$", unknown)) and meant[1].replace("-", "_") in OF_THE_COMMAND:
+        unknown = unknown[: meant.start()]
+    return _python_names(unknown).strip()
 
 
 def _python_names(text: str) -> str:
@@ -100,7 +109,7 @@ def _python_names(text: str) -> str:
 
 def raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
     """Warns about the compiler's warnings; raises its first error, with the others as notes."""
-    errors: list[tuple[Location, str]] = []
+    errors: dict[tuple[Location, str], None] = {}
     notes: list[str] = []
     for line in output.splitlines():
         if not (match := DIAGNOSTIC.match(line)):
@@ -108,7 +117,7 @@ def raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
             continue
         place, text = Location(match[1], int(match[2]), int(match[3])), _python_names(match[5])
         if match[4] == "error":
-            errors.append((place, text))
+            errors[place, text] = None  # Once, also where it is that of several products.
         elif failed:
             notes.append(f"{place}: {match[4]}: {text}")
         elif match[4] == "warning":
@@ -119,7 +128,7 @@ def raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
         return
     if not errors:
         raise CompileError(output or "fp8-compile failed without a word", source_path=source_path)
-    location, message = errors[0]
-    notes = [f"{place}: {text}" for place, text in errors[1:]] + notes
+    (location, message), *others = errors
+    notes = [f"{place}: {text}" for place, text in others] + notes
     kind = UnsupportedError if _UNSUPPORTED.search(message) else CompileError
     raise kind(message, location, tuple(notes), source_path)

@@ -14,7 +14,8 @@ from typing import Any
 from . import _report_html, _report_table
 from ._errors import Location
 
-_PLACE = re.compile(r"([^\s()\"]+):([0-9]+):([0-9]+)")
+#: A location of the compiler's: "file:3:58" or "name (file:3:58)", where the file's name may have blanks and parentheses.
+_PLACE = re.compile(r"(?:.*? \((?=.*\)$))?(.+):([0-9]+):([0-9]+)\)?")
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Site:
 
     @property
     def place(self) -> Location | None:
-        """The first position in a file that the location has."""
-        found = _PLACE.search(self.location)
+        """The position in a file that the location has."""
+        found = _PLACE.fullmatch(self.location)
         return Location(found[1], int(found[2]), int(found[3])) if found else None
 
 

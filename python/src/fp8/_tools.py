@@ -32,7 +32,9 @@ def find(name: str) -> pathlib.Path:
     """
     folder = "lib" if ".so" in name else "bin"
     roots = list(_roots())
-    if config.tool_dir is not None and not any((root / "bin" / program).is_file() for root in _chosen() for program in ("fp8-compile", "fp8-tools")):
+    # A library may be there without the compiler: programs that are compiled already need no other.
+    wanted = ["bin/fp8-compile", "bin/fp8-tools", *([f"lib/{name}"] if folder == "lib" else [])]
+    if config.tool_dir is not None and not any((root / file).is_file() for root in _chosen() for file in wanted):
         # Not another one without a word.
         raise MissingToolError(f"{config.tool_dir} has no fp8-compile (FP8_TOOLS, fp8.config.tool_dir): give a build or installation folder, or its bin")
     for root in roots:

@@ -180,7 +180,8 @@ def to_text(recipe: Any, names: dict[str, str] | None = None) -> str:
         raise NotImplementedError("CustomRecipe: its quantizers are code of PyTorch; write casts in MLIR, as '#fp8.custom<base = …, quantize = …>'")
     if name not in _CLASSES or isinstance(recipe, type):
         raise TypeError(
-            f"recipe={recipe!r}: a recipe is a word such as 'delayed', an attribute such as '#fp8.delayed_scaling<margin = 1>', or an object of fp8.recipe"
+            f"recipe={recipe!r}: a recipe is a word such as 'delayed' or 'none', an attribute such as '#fp8.delayed_scaling<margin = 1>', "
+            "or an object of fp8.recipe"
         )
     ours = recipe if isinstance(recipe, _CLASSES[name]) else _from_transformer_engine(recipe, _CLASSES[name])
     for field in ("fp8_dpa", "fp8_mha"):

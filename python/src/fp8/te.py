@@ -24,6 +24,9 @@ from ._errors import StateError
 #: The tensors of a product whose columns we have: their position, and how many there are of that direction.
 _COLUMNS = {"input": ("fwd", 0, 3), "weight": ("fwd", 1, 3), "grad_output": ("bwd", 0, 2)}
 
+#: How files of torch.save begin: they are zip archives.
+_ARCHIVE = b"PK\x03\x04"
+
 #: What a pickle may name: the parts of tensors, and containers.
 _ALLOWED = {
     ("collections", "OrderedDict"),
@@ -68,17 +71,24 @@ class _Unpickler(pickle.Unpickler):
         raise StateError(f"an _extra_state names {module}.{name}, which no checkpoint of Transformer Engine needs: it is not read")
 
 
+class _Pickles:
+    """What torch.load takes for the module `pickle`, to read what torch.save wrote."""
+
+    Unpickler = _Unpickler
+
+
 def read_extra_state(value: Any) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays scale_fwd, amax_history_fwd, scale_bwd, amax_history_bwd of one `_extra_state`; empty if it holds nothing.
 
-    `value` is bytes, a tensor of bytes or an array. Raises StateError for anything else than a
-    pickle of tensors. No code of the pickle runs.
+    `value` is bytes, a tensor or array of bytes, io.BytesIO with a pickle or with what torch.save
+    wrote (read with torch), or None, which holds nothing. Raises StateError for anything else than
+    tensors. No code of the pickle runs.
     """
-    data = value if isinstance(value, bytes) else value.getvalue() if isinstance(value, io.BytesIO) else _array(value).astype(np.uint8).tobytes()
+    data = _bytes(value)
     if not data:
         return {}
     try:
-        record = _Unpickler(io.BytesIO(data)).load()
+        record = _load_saved(data) if data.startswith(_ARCHIVE) else _Unpickler(io.BytesIO(data)).load()
     except StateError:
         raise
     except Exception as error:
@@ -88,12 +98,37 @@ def read_extra_state(value: Any) -> dict[str, np.ndarray[Any, Any]]:
     names = [f"{kind}_{direction}" for direction in ("fwd", "bwd") for kind in ("scale", "amax_history")]
     if not isinstance(record, dict) or not all(name in record for name in names):
         raise StateError(f"an _extra_state lacks {', '.join(names)}: only delayed scaling has a state")
-    arrays = {name: _array(record[name]).astype(np.float32) for name in names}
+    arrays = {name: _numbers(name, record[name]) for name in names}
     for direction in ("fwd", "bwd"):
         scale, history = arrays[f"scale_{direction}"], arrays[f"amax_history_{direction}"]
         if scale.ndim != 1 or history.ndim != 2 or history.shape[1] != len(scale):
             raise StateError(f"scale_{direction} {scale.shape} and amax_history_{direction} {history.shape} do not fit together")
     return arrays
+
+
+def _bytes(value: Any) -> bytes:
+    if value is None or isinstance(value, (bytes, bytearray)):
+        return bytes(value or b"")
+    if isinstance(value, io.BytesIO):
+        return value.getvalue()
+    array = _array(value) if hasattr(value, "shape") else None
+    if array is None or array.size and array.dtype != np.uint8:
+        raise StateError(f"an _extra_state is bytes, a tensor of bytes or None, not of type {type(value).__name__}")
+    return array.tobytes()
+
+
+def _load_saved(data: bytes) -> Any:
+    import torch
+
+    return torch.load(io.BytesIO(data), map_location="cpu", pickle_module=_Pickles, weights_only=False)
+
+
+def _numbers(name: str, value: Any) -> np.ndarray[Any, Any]:
+    """The numbers of a tensor, of whatever type, as f32."""
+    try:
+        return _array(value.float() if hasattr(value, "float") else value).astype(np.float32)
+    except (TypeError, ValueError):
+        raise StateError(f"{name} of an _extra_state has no numbers: {value!r}") from None
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:

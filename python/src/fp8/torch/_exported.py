@@ -142,6 +142,10 @@ class Exported:
             "and give both to a new compile_exported and its load_state_dict"
         )
 
+    def __repr__(self) -> str:
+        scales = "" if self._has_scales else ", scales not calibrated"
+        return f"<fp8.torch.Exported: {self.library.report.summary()}{scales}>"
+
     def _compile(self, **options: Any) -> Library:
         return _compile.compile(self._graph.text, **{**self._options, **options})
 

@@ -87,6 +87,11 @@ class Graph:
         """The IR after a stage of the compiler."""
         return self.library.ir(stage)
 
+    def __repr__(self) -> str:
+        if self._library is None:
+            return "<fp8.torch.Graph: not compiled>"
+        return f"<fp8.torch.Graph {', '.join(self._library.entries)}: {self._library.report.summary()}>"
+
     def partition(self, joint: GraphModule, inputs: Any, *, num_fwd_outputs: int, **rest: Any) -> tuple[GraphModule, GraphModule]:
         """Lets PyTorch cut the joint graph, and keeps both parts: they are compiled as one pair."""
         # Checkpoints would draw them again in backward, from the generator as it was in forward.

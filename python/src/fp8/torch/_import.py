@@ -62,6 +62,7 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
 
 
 def _import(importer: Any, name: str, graph: Graph) -> None:
+    _refuse_transforms(graph)
     _refuse_complex(graph)
     _refuse_sparse(graph)
     _integers.cut_numbers(graph)
@@ -73,6 +74,14 @@ def _import(importer: Any, name: str, graph: Graph) -> None:
         if node := next((n for n in graph.nodes if isinstance(n.target, HigherOrderOperator)), None):
             raise UnsupportedError(f"'{node.target}' has no form in linalg", user_line(node)) from None
         raise UnsupportedError(f"torch-mlir cannot read the graph of '{name}': {type(error).__name__}: {error}") from error
+
+
+def _refuse_transforms(graph: Graph) -> None:
+    """Raises UnsupportedError for a Fourier transform."""
+    for node in graph.nodes:
+        if node.op == "call_function" and re.match(r"_fft_[cr]2[cr]$|fft_i?[rh]?fft[2n]?$", _operation(node)):
+            message = f"'{_operation(node)}' has no form in linalg: under torch.compile, a function with @torch.compiler.disable leaves it to PyTorch"
+            raise UnsupportedError(message, user_line(node))
 
 
 def _refuse_complex(graph: Graph) -> None:

@@ -11,7 +11,7 @@ import subprocess
 
 from iree.compiler import _mlir_libs
 
-from .. import _cache, _process
+from .. import _process
 from .._errors import CompileError, Location, UnsupportedError
 
 _TO_LINALG = (
@@ -29,17 +29,10 @@ def run(text: str) -> str:
     """
     command = ["iree-opt", "-", f"--pass-pipeline={_TO_LINALG}", "--mlir-print-debuginfo"]
     done = _process.run(command, text.encode(), None, _TOOL)
-    if done.returncode < 0:
-        _process.raise_if_killed(done, _keep(text))
+    _process.raise_if_killed(done, text.encode())
     if done.returncode:
         raise _explain(done)
     return done.stdout.decode()
-
-
-def _keep(text: str) -> pathlib.Path:
-    kept = _cache.workspace() / "source.mlir"
-    kept.write_text(text)
-    return kept
 
 
 def _explain(done: subprocess.CompletedProcess[bytes]) -> CompileError:

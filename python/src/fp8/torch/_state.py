@@ -50,6 +50,10 @@ class State(nn.Module):  # type: ignore[misc]
     def __getitem__(self, name: str) -> Tensor:
         return self.get_buffer(name)
 
+    def __repr__(self) -> str:
+        tensors = [f"{name} {list(tensor.shape)}" for name, tensor in self.named_buffers() if name not in (_state.HASH, COLUMNS)]
+        return f"<fp8.torch.State: {', '.join(tensors)}>"
+
     def take(self, weights: Sequence[Tensor], place: Place | None) -> None:
         """Notes the weights that this state's scales are of: the objects, as another tensor may come to lie at a freed address."""
         self.weights = {id(weight): weakref.ref(weight) for weight in weights}

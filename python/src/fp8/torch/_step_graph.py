@@ -19,7 +19,7 @@ from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from .._errors import Location, UnsupportedError
+from .._errors import Location, UnsupportedError, warn
 from . import _capture, _decompose, _optimizer
 from ._model import Loss
 
@@ -63,6 +63,8 @@ def capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule
 
     groups = [[p for p in group["params"] if p in trained] for group in owner.optimizer.param_groups]
     parameters = [p for group in groups for p in group]
+    if not parameters:
+        warn("the step trains nothing: the optimizer's parameters are frozen (requires_grad=False), or the loss does not depend on them")
     state = _optimizer.initial_state(owner.optimizer, parameters)
     slots = [Slot(_short(trained[p]), p) for p in parameters]
     slots += [Slot(f"{key}.{_short(trained[p])}", p, key) for p in parameters for key in state[p]]
