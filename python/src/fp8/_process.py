@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import logging
 import os
 import pathlib
@@ -98,6 +99,21 @@ def _python_names(text: str) -> str:
     return re.sub(r"(?<![\w-])--([a-z0-9][a-z0-9-]*)", lambda match: match[1].replace("-", "_"), text)
 
 
+#: The pattern of warnings that a caller takes for itself, and where they are kept.
+_kept_warnings: contextvars.ContextVar[tuple[re.Pattern[str] | None, list[str]]] = contextvars.ContextVar("kept_warnings", default=(None, []))
+
+
+@contextlib.contextmanager
+def keeping_warnings(pattern: re.Pattern[str]) -> Iterator[list[str]]:
+    """Within the block the compiler's warnings that begin with `pattern` are not shown, but put into the list that this gives."""
+    kept: list[str] = []
+    token = _kept_warnings.set((pattern, kept))
+    try:
+        yield kept
+    finally:
+        _kept_warnings.reset(token)
+
+
 def raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
     """Warns about the compiler's warnings; raises its first error, with the others as notes."""
     errors: list[tuple[Location, str]] = []
@@ -112,7 +128,11 @@ def raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
         elif failed:
             notes.append(f"{place}: {match[4]}: {text}")
         elif match[4] == "warning":
-            warn(f"{place}: {text}")
+            pattern, kept = _kept_warnings.get()
+            if pattern is not None and pattern.match(text):
+                kept.append(text)
+            else:
+                warn(f"{place}: {text}")
         else:
             log.info("%s: %s", place, text)
     if not failed:

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from ._graph import Graph
 
 
-#: Options of delayed scaling, which current scaling has not.
-_OF_DELAYED = ("margin", "amax_history_len", "amax_compute_algo", "ignore_non_finite", "executed_mask", "init")
-
-
 class TrainedScales:
     """Runs an inference graph of a recipe with state, with the scales that training found.
 
@@ -74,7 +70,7 @@ class TrainedScales:
     def _current(self) -> Runner:
         if self._fallback is None:
             warn("a graph without gradients runs before training has found its scales: it uses current scaling instead")
-            library = self._graph.build({"main": self._part}, recipe="current", fp8_parameters=False, **dict.fromkeys(_OF_DELAYED))
+            library = self._graph.build_without_state(self._part)
             self._fallback = Runner(library, "main", self._values)
         return self._fallback
 
