@@ -60,6 +60,29 @@ def test_delayed_scaling():
     assert (step.state.amax_history[-1] > 0).all()
 
 
+def test_loss_scaling_of_a_recipe_without_scales():
+    """A step whose gradients overflow changes nothing but the loss scale; the others are those without, as it is a power of two."""
+    losses, models, steps = [], [], []
+    for options in ({"loss_scaling": True}, {}):
+        torch.manual_seed(0)
+        models.append(MLP())
+        steps.append(step_of(models[-1], **options))
+        losses.append([steps[-1](*BATCH).item() for _ in range(2)])
+    assert losses[0] == losses[1]
+    before = [p.clone() for p in models[0].parameters()]
+    steps[0](BATCH[0] * float("inf"), BATCH[1])
+    assert all(torch.equal(p, old) for p, old in zip(models[0].parameters(), before))
+    assert steps[0].state["loss_scale"].tolist() == [32768.0] and steps[1].state is None
+
+
+@pytest.mark.parametrize("recipe", ["current", "row"])
+def test_stochastic_rounding_of_a_recipe_without_scales(recipe):
+    step = step_of(MLP(), recipe=recipe, stochastic_rounding=True)
+    step(*BATCH)
+    step(*BATCH)
+    assert step.state["rounding"].tolist() == [0, 2]
+
+
 class Whitening(torch.optim.Optimizer):
     """A descent along gradients that are multiplied by a matrix made from the weight."""
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _compile
+from .. import state as _state
 from .._errors import StateError, UnsupportedError, hiding_frames
 from .._library import Library
 from .._report import Report
@@ -174,7 +175,7 @@ class TrainStep:
     def state_for(self, library: Library) -> State | None:
         """The state, made for the first library; another one must have the same columns."""
         new = State(library)
-        if "scale" not in dict(new.named_buffers()):
+        if not _state.tensors(library.manifest):
             return None
         if self.state is None:
             self.states.add(new)
