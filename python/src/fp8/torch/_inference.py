@@ -61,7 +61,7 @@ class TrainedScales:
         place = states.place_of(weights)
         trained = [dict(s.named_buffers()) for s in states.children() if not weights or s.shares(weights) or _has(s.place, place)]
         for tensors in [*trained, *states.waiting.values()]:
-            places = {(column[0], column[1], site): i for i, column in enumerate(decode(tensors["columns"])) for site in column[2:]}
+            places = {(column[0], column[1], site): i for i, column in enumerate(decode(tensors.get("columns"))) for site in column[2:]}
             found = [places.get((tensor, form, sites[0])) for tensor, form, *sites in self._columns]
             if None not in found:
                 return tensors["scale"], torch.tensor(found, dtype=torch.int64)
