@@ -99,15 +99,15 @@ def _python_names(text: str) -> str:
     return re.sub(r"(?<![\w-])--([a-z0-9][a-z0-9-]*)", lambda match: match[1].replace("-", "_"), text)
 
 
-#: The pattern of warnings that a caller takes for itself, and where they are kept.
-_kept_warnings: contextvars.ContextVar[tuple[re.Pattern[str] | None, list[str]]] = contextvars.ContextVar("kept_warnings", default=(None, []))
+#: Where a caller keeps warnings that it shows itself.
+_kept_warnings: contextvars.ContextVar[list[tuple[Location, str]] | None] = contextvars.ContextVar("kept_warnings", default=None)
 
 
 @contextlib.contextmanager
-def keeping_warnings(pattern: re.Pattern[str]) -> Iterator[list[str]]:
-    """Within the block the compiler's warnings that begin with `pattern` are not shown, but put into the list that this gives."""
-    kept: list[str] = []
-    token = _kept_warnings.set((pattern, kept))
+def keeping_warnings() -> Iterator[list[tuple[Location, str]]]:
+    """Within the block the compiler's warnings are not shown, but put into the list that this gives."""
+    kept: list[tuple[Location, str]] = []
+    token = _kept_warnings.set(kept)
     try:
         yield kept
     finally:
@@ -128,9 +128,8 @@ def raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
         elif failed:
             notes.append(f"{place}: {match[4]}: {text}")
         elif match[4] == "warning":
-            pattern, kept = _kept_warnings.get()
-            if pattern is not None and pattern.match(text):
-                kept.append(text)
+            if (kept := _kept_warnings.get()) is not None:
+                kept.append((place, text))
             else:
                 warn(f"{place}: {text}")
         else:

@@ -14,8 +14,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .. import _compile, _options, _process
-from .._errors import CompileError, warn
+from .. import _options
+from .._errors import CompileError, Location, warn
 from .._library import Library
 from .._report import Report
 from . import _import
@@ -49,13 +49,12 @@ class Choices:
         self.is_broken = False
         self._called: set[int] = set()
 
-    def compile(self, text: str, options: Mapping[str, Any]) -> Library:
-        """Compiles a graph, without the options that it has no use for."""
+    def compile(self, text: str, line: Location | None, options: Mapping[str, Any]) -> Library:
+        """Compiles a graph, without the options that it has no use for; `line` is its first one."""
         given, dropped = _named(options), dict[str, str]()
         while True:
             try:
-                with _process.keeping_warnings(_UNMATCHED) as unmatched:
-                    library = _compile.compile(text, **options)
+                library, unmatched = _import.compile_text(text, line, options, _UNMATCHED)
                 break
             except CompileError as error:
                 if (fewer := _without(options, error.message)) is None:

@@ -18,7 +18,6 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx import Node
 from torch.utils import _pytree
 
-from .. import _compile
 from .. import recipe as recipes
 from .. import state as states
 from .._errors import CompileError, StateError, UnsupportedError
@@ -149,7 +148,7 @@ class Exported:
         )
 
     def _compile(self, **options: Any) -> Library:
-        return _compile.compile(self._graph.text, **{**self._options, **options})
+        return _import.compile_text(self._graph.text, self._graph.line, {**self._options, **options})[0]
 
     def _compile_kept(self) -> Library:
         """With the weights kept in FP8, where the program has one that can be."""
@@ -203,6 +202,7 @@ class _Graph:
         check_devices([*copies, *self._inputs])
         module.recompile()
         self._results = _capture.values_of(program.graph_module)
+        self.line = _import.first_line([module])
         self.text = _import.to_linalg({"main": module}, {"main": names})
 
     @property

@@ -154,7 +154,7 @@ class Graph:
         names = {name: _capture.argument_names(part, self._names) for name, part in parts.items()}
         text = _import.to_linalg(parts, names)
         try:
-            return self._owner.choices.compile(text, {**self._owner.options, **options})
+            return self._owner.choices.compile(text, _import.first_line(parts.values()), {**self._owner.options, **options})
         except CompileError as error:
             raise advise(error) from None
 
