@@ -133,6 +133,8 @@ def test_a_state_of_another_program_is_refused():
     with pytest.raises(fp8.StateError):
         step.state = other.state
     late = make()
+    with pytest.raises(fp8.StateError, match="the state lacks layout_hash"):
+        late.state = {"scale": jnp.ones(1)}
     late.state = other.state
     with pytest.raises(fp8.StateError):
         late(params(), *batch(0))

@@ -212,7 +212,7 @@ def test_buffers_that_forward_changes():
 def test_the_error_of_an_option_reaches_the_user():
     with pytest.raises(ValueError, match="pair is set by the backend"):
         fp8.torch.backend("current", pair=("a", "b"))
-    _, forward, backend = compiled(recipe="current", require="nothing like it")
+    _, forward, backend = compiled(recipe="current", eps="nothing like it")
     assert repr(backend) == "<fp8.torch.Backend current: 0 compiled>"
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
         forward(next(batches(1))[0])

@@ -7,8 +7,10 @@ import concurrent.futures
 import copy
 import gc
 import io
+import warnings
 
 import fp8.torch
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -315,3 +317,65 @@ def test_a_pickled_compiled_model_keeps_its_scales():
     assert resume(other, other, 3, 2) == expected
     assert torch.equal(other.state_dict()["_orig_mod.fp8_state.0.scale"], backend.state_dict()["0.scale"])
     assert torch.equal(unpickled.state_dict()["0.scale"], backend.state_dict()["0.scale"])
+
+
+def test_what_is_no_saved_state_is_refused_before_the_first_call():
+    model, _, backend = compiled(layers, "delayed")
+    attached, _, other = compiled(layers, "delayed")
+    other.attach(attached)
+    step = fp8.torch.train_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1))
+    for target in (backend, step):
+        with pytest.raises(fp8.StateError, match="lacks '0.layout_hash'"):
+            target.load_state_dict(model.state_dict())
+        with pytest.raises(fp8.StateError, match="lacks '0.layout_hash'"):
+            target.load_state_dict({"0.scale": torch.ones(1)})
+        with pytest.raises(fp8.StateError, match="has 'down', and its keys are as '0.scale'"):
+            target.load_state_dict(MLP().state_dict())
+        with pytest.raises(fp8.StateError, match="has 'fp8_state', and its keys"):
+            target.load_state_dict({"fp8_state.0.scale": torch.ones(1), "fp8_state.0.layout_hash": torch.ones(8, dtype=torch.uint8)})
+        with pytest.raises(fp8.StateError, match="'0.layout_hash' of the saved FP8 state is of type list, not a tensor"):
+            target.load_state_dict({"0.layout_hash": [1]})
+        target.load_state_dict({})
+        assert target.state_dict() == {}
+    with pytest.raises(fp8.StateError, match="lacks '0.layout_hash'"):
+        step.state = {"scale": np.ones(1)}
+
+
+def test_a_history_of_another_length_is_resized(tmp_path):
+    """As the error says: by fp8.state.resize on a graph's state, and on what state_dict gave."""
+    model, forward, backend = compiled(recipe="delayed", amax_history_len=3)
+    backend.attach(model)
+    resume(model, forward, 4, 1)
+    rows = backend.graphs[0].state.amax_history.clone()
+    longer = torch.zeros(5, rows.shape[1])
+    longer[0], longer[3:] = rows[0], rows[1:]
+    assert np.array_equal(fp8.state.resize(backend.graphs[0].state, 5)["amax_history"], longer)
+
+    again, forward, backend5 = compiled(recipe="delayed", amax_history_len=5)
+    backend5.attach(again)
+    saved = model.state_dict()
+    with pytest.raises(fp8.StateError, match="fp8.state.resize changes the length"):
+        resume(again, forward, 1, 1)
+        again.load_state_dict(saved)
+    again.load_state_dict(fp8.state.resize(saved, 5))
+    assert torch.equal(backend5.graphs[0].state.amax_history, longer)
+    backend.load_state_dict(fp8.state.resize(backend5.state_dict(), 3))
+    assert torch.equal(backend.graphs[0].state.amax_history, rows)
+    state = backend.graphs[0].state
+    assert len(state) == 4 and list(state) == list(state.keys()) and "scale" in state and "weight" not in state and state
+
+
+def test_a_cell_that_attaches_runs_again():
+    model = layers()
+    for new in (lambda: fp8.torch.backend("delayed"), lambda: fp8.torch.train_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1))):
+        first = new()
+        vars(model).pop("fp8_state", None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            first.attach(*[model] * hasattr(first, "graphs"))
+            first.attach(*[model] * hasattr(first, "graphs"))
+        second = new()
+        with pytest.warns(fp8.Warning, match="from now on its state_dict has this one's") as caught:
+            second.attach(*[model] * hasattr(second, "graphs"))
+        assert caught[0].filename == __file__
+        assert model.fp8_state is second.states

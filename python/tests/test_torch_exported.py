@@ -79,6 +79,31 @@ def test_scales_are_those_of_the_largest_calibration_input():
     assert all(torch.equal(tensor, before[name]) for name, tensor in run.state_dict().items())
 
 
+DELAYED = fp8.recipe.DelayedScaling
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options"),
+    [
+        (DELAYED(amax_history_len=3), {}),
+        (DELAYED(amax_history_len=1, margin=1), {}),
+        (DELAYED(amax_compute_algo="most_recent"), {}),
+        ("delayed", {"amax_history_len": 2, "amax_compute_algo": "most_recent"}),
+        ("none", {"site_recipe": {"up": "delayed"}, "amax_history_len": 1}),
+        (fp8.recipe.Custom("current", fprop=DELAYED(amax_history_len=2)), {}),
+    ],
+)
+def test_calibration_forgets_no_input(recipe, options):
+    """Whatever the history that training would have: the largest of five inputs comes first."""
+    batches = [inputs(1, size=8.0), *[inputs(1)] * 4]
+    run = fp8.torch.compile_exported(exported(), recipe, batches, **options)
+    largest = fp8.torch.compile_exported(exported(), "delayed", batches[:1])
+    column = [next(c["index"] for c in r.columns if c["tensor"] == "input" and "up" in c["sites"]) for r in (run, largest)]
+    factor = 2 if recipe == DELAYED(amax_history_len=1, margin=1) else 1
+    assert run.state.scale[column[0]] * factor == largest.state.scale[column[1]]
+    assert run.state.amax_history[1:].isfinite().all()
+
+
 def test_calibration_with_the_inputs_that_are_called_is_current_scaling():
     x = inputs(5)
     recipe = fp8.recipe.DelayedScaling(amax_history_len=16)

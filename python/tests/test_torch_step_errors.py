@@ -10,9 +10,10 @@ import fp8.torch
 import pytest
 import torch
 import torch.nn.functional as F
+import torch_steps
 from fp8.torch import _model
 from torch import nn
-from torch_steps import BATCH, MLP, step_of
+from torch_steps import BATCH, MLP, Shifted, step_of
 
 
 def test_other_tensors_are_refused_at_the_line_that_uses_them():
@@ -216,3 +217,20 @@ def test_a_traceback_ends_with_the_users_call():
         with pytest.raises((TypeError, RuntimeError)) as raised:
             call()
         assert not [frame.path for frame in raised.traceback if "/src/fp8/" in str(frame.path)]
+
+
+def test_an_error_or_warning_of_the_whole_program_has_a_line_of_the_users(fresh_cache):
+    model = Shifted()
+    line = Shifted.forward.__code__.co_firstlineno
+    with pytest.raises(fp8.CompileError, match="no site matches sites=nope") as raised:
+        step_of(model, recipe="current", sites="nope")(*BATCH)
+    assert raised.value.location == (torch_steps.__file__, line, 1)
+    with pytest.warns(fp8.Warning, match=rf"torch_steps.py:{line}: no site matches keep=nope"):
+        step_of(model, recipe="current", keep="nope")(*BATCH)
+    line += 1
+    with pytest.raises(fp8.CompileError, match="no site matches sites=nope") as raised:
+        fp8.torch.compile_exported(torch.export.export(model.eval(), BATCH[:1]), sites="nope")
+    assert raised.value.location == (torch_steps.__file__, line, 1)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+        torch.compile(model, backend=fp8.torch.backend(first=1, recipe="#fp8.current_scaling<format = e5m2>"))(*BATCH[:1])
+    assert raised.value.inner_exception.location == (torch_steps.__file__, line, 1)

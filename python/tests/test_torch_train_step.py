@@ -60,6 +60,29 @@ def test_delayed_scaling():
     assert (step.state.amax_history[-1] > 0).all()
 
 
+def test_loss_scaling_of_a_recipe_without_scales():
+    """A step whose gradients overflow changes nothing but the loss scale; the others are those without, as it is a power of two."""
+    losses, models, steps = [], [], []
+    for options in ({"loss_scaling": True}, {}):
+        torch.manual_seed(0)
+        models.append(MLP())
+        steps.append(step_of(models[-1], **options))
+        losses.append([steps[-1](*BATCH).item() for _ in range(2)])
+    assert losses[0] == losses[1]
+    before = [p.clone() for p in models[0].parameters()]
+    steps[0](BATCH[0] * float("inf"), BATCH[1])
+    assert all(torch.equal(p, old) for p, old in zip(models[0].parameters(), before))
+    assert steps[0].state["loss_scale"].tolist() == [32768.0] and steps[1].state is None
+
+
+@pytest.mark.parametrize("recipe", ["current", "row"])
+def test_stochastic_rounding_of_a_recipe_without_scales(recipe):
+    step = step_of(MLP(), recipe=recipe, stochastic_rounding=True)
+    step(*BATCH)
+    step(*BATCH)
+    assert step.state["rounding"].tolist() == [0, 2]
+
+
 class Whitening(torch.optim.Optimizer):
     """A descent along gradients that are multiplied by a matrix made from the weight."""
 
@@ -244,8 +267,9 @@ def test_a_copied_model_brings_its_state_to_another_step():
     again = fp8.torch.train_step(copied, F.cross_entropy, torch.optim.SGD(copied.parameters(), 0.1), amax_history_len=4)
     again.attach()
     assert torch.equal(step(*BATCH), again(*BATCH)) and torch.equal(step.state.amax_history, again.state.amax_history)
-    with pytest.raises(ValueError, match="already has the FP8 state of another"):
+    with pytest.warns(fp8.Warning, match="the FP8 state of another backend or step"):
         again.attach(model)
+    assert model.fp8_state is again.states
 
 
 def test_a_sequence_of_layers_with_an_attached_state():

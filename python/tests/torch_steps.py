@@ -63,7 +63,8 @@ class Shifted(nn.Module):
 
 
 def step_of(model, optimizer=None, loss=F.cross_entropy, **options):
-    return fp8.torch.train_step(model, loss, optimizer or torch.optim.SGD(model.parameters(), 0.1), "none", **options)
+    options = {"recipe": "none", **options}
+    return fp8.torch.train_step(model, loss, optimizer or torch.optim.SGD(model.parameters(), 0.1), **options)
 
 
 BATCH = torch.linspace(-1, 1, 128).reshape(8, 16), torch.arange(8) % 4

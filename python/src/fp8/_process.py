@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import logging
 import os
 import pathlib
@@ -107,6 +108,21 @@ def _python_names(text: str) -> str:
     return re.sub(r"(?<![\w-])--([a-z0-9][a-z0-9-]*)", lambda match: match[1].replace("-", "_"), text)
 
 
+#: Where a caller keeps warnings that it shows itself.
+_kept_warnings: contextvars.ContextVar[list[tuple[Location, str]] | None] = contextvars.ContextVar("kept_warnings", default=None)
+
+
+@contextlib.contextmanager
+def keeping_warnings() -> Iterator[list[tuple[Location, str]]]:
+    """Within the block the compiler's warnings are not shown, but put into the list that this gives."""
+    kept: list[tuple[Location, str]] = []
+    token = _kept_warnings.set(kept)
+    try:
+        yield kept
+    finally:
+        _kept_warnings.reset(token)
+
+
 def raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
     """Warns about the compiler's warnings; raises its first error, with the others as notes."""
     errors: dict[tuple[Location, str], None] = {}
@@ -121,7 +137,10 @@ def raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
         elif failed:
             notes.append(f"{place}: {match[4]}: {text}")
         elif match[4] == "warning":
-            warn(f"{place}: {text}")
+            if (kept := _kept_warnings.get()) is not None:
+                kept.append((place, text))
+            else:
+                warn(f"{place}: {text}")
         else:
             log.info("%s: %s", place, text)
     if not failed:

@@ -114,6 +114,9 @@ def resize(state: Mapping[str, Any], length: int, *, history: str = "newest") ->
     the newest and "oldest" the oldest that fit. Missing rows are 0: with "newest" those of the
     oldest steps, with "oldest" those of the newest. Raises ValueError for a length below 1.
 
+    `state` may also be what `state_dict` of fp8.torch or of a module gave: all histories in it are
+    changed, `0.amax_history` and the like. Those of PyTorch stay tensors.
+
     >>> rows = np.array([[9.0], [1.0], [2.0], [3.0]], np.float32)  # row 1 is the oldest
     >>> resize({"amax_history": rows}, 3)["amax_history"].ravel().tolist()
     [9.0, 2.0, 3.0]
@@ -126,9 +129,13 @@ def resize(state: Mapping[str, Any], length: int, *, history: str = "newest") ->
         raise ValueError(f"history={history!r} is neither 'newest' nor 'oldest'")
     if length < 1:
         raise ValueError(f"length={length}: a history has at least one row")
-    if HISTORY not in state:
+    if not (names := [name for name in state if name.rpartition(".")[2] == HISTORY]):
         raise StateError("the state has no amax_history: its recipe needs none")
-    old = np.asarray(state[HISTORY])
+    return {**state, **{name: _resized(state[name], length, history) for name in names}}
+
+
+def _resized(rows: Any, length: int, history: str) -> Any:
+    old = np.asarray(rows)
     new = np.zeros((length, *old.shape[1:]), old.dtype)
     new[0] = old[0]
     kept = min(length, len(old)) - 1
@@ -136,4 +143,4 @@ def resize(state: Mapping[str, Any], length: int, *, history: str = "newest") ->
         new[length - kept :] = old[len(old) - kept :]
     else:
         new[1 : 1 + kept] = old[1 : 1 + kept]
-    return {**state, HISTORY: new}
+    return rows.new_tensor(new) if hasattr(rows, "new_tensor") else new

@@ -36,6 +36,8 @@ class Held:
         if self.layout:
             _state.check(state, {"state": self.layout})
             self._take(state)
+        elif state and _state.HASH not in state:
+            raise StateError(f"the state lacks {_state.HASH}: take all of a step's state, or of what init(…) made")
         else:
             self.pending = dict(state)
 

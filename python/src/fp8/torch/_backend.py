@@ -17,9 +17,10 @@ from .. import state as _state
 from .._errors import StateError
 from .._report import Report
 from . import _capture, _decompose
+from ._choices import Choices
 from ._graph import Graph
 from ._run import check_devices, check_options
-from ._state import States, described, from_arrays
+from ._state import State, States, described, from_arrays
 
 _SCALE, _HISTORY = "scale", _state.HISTORY
 
@@ -49,9 +50,11 @@ class Backend:
         self.options = options
         self.graphs: list[Graph] = []
         self.states = States()
+        self.choices = Choices()
 
     def __call__(self, module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         check_devices(inputs)
+        self.choices.is_broken |= bool(getattr(getattr(module, "compile_subgraph_reason", None), "graph_break", False))
         names = _capture.input_names(module)
         if any(isinstance(value, (torch.SymInt, torch.SymFloat)) for value in inputs):
             return _Shapes(self, module, names)
@@ -81,6 +84,7 @@ class Backend:
             raise RuntimeError(
                 "no graph is compiled: call the model first; if you did, torch.compile left all of it to eager PyTorch (TORCH_LOGS=graph_breaks says why)"
             )
+        self.choices.warn()
         reports = [graph.report for graph in self.graphs]
         if len(reports) == 1:
             return reports[0]
@@ -107,17 +111,21 @@ class Backend:
 
         A dict of arrays that is assigned is copied into them. Raises StateError for other shapes.
         """
-        states = [dict(state) for state in self.states.children()]
+        states = self._scaled()
         return {name: torch.cat([state[name] for state in states], -1) for name in (_SCALE, _HISTORY)} if states else {}
 
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
-        states, given = list(self.states.children()), from_arrays({name: state[name] for name in (_SCALE, _HISTORY) if name in state})
+        states, given = self._scaled(), from_arrays({name: state[name] for name in (_SCALE, _HISTORY) if name in state})
         widths = [len(own[_SCALE]) for own in states]
         if len(given) < 2 or any(tensor.dim() == 0 or tensor.shape[-1] != sum(widths) for tensor in given.values()):
             raise StateError(f"the FP8 state of these graphs is {_SCALE} and {_HISTORY} of {sum(widths)} columns")
         for own, scale, history in zip(states, given[_SCALE].split(widths), given[_HISTORY].split(widths, -1)):
             own.load({**own, _SCALE: scale, _HISTORY: history})
+
+    def _scaled(self) -> list[State]:
+        """The states that have scales: with stochastic rounding others have the numbers for it alone."""
+        return [state for state in self.states.children() if _SCALE in state.keys()]
 
     @property
     def columns(self) -> list[dict[str, Any]]:

@@ -18,7 +18,6 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx import Node
 from torch.utils import _pytree
 
-from .. import _compile
 from .. import recipe as recipes
 from .. import state as states
 from .._errors import CompileError, StateError, UnsupportedError
@@ -26,6 +25,7 @@ from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import
 from ._casts import Casts, pointers
+from ._choices import site_recipes
 from ._run import Runner, check_devices, check_options
 from ._state import State, described, from_arrays
 
@@ -87,17 +87,22 @@ class Exported:
         return self._graph.unflatten(results)
 
     def calibrate(self, calibration: Iterable[Inputs]) -> None:
-        """Finds the scales: runs the program on inputs, as training would, and keeps what it records of them."""
+        """Finds the scales: runs the program on inputs, as training would, and takes each scale from the largest amax of all inputs."""
         if self.state is None:
             raise ValueError(f"recipe={self._options['recipe']!r} has no scales to keep in this program: leave out calibration")
-        library = self._compile(calibrate=True, fp8_parameters=False, **_current_first(self._options))
-        runner, count = Runner(library, "main", self._graph.results), 0
+        library = self._compile(calibrate=True, fp8_parameters=False, **_for_calibration(self._options))
+        runner, state, count = Runner(library, "main", self._graph.results), State(library), 0
+        largest = torch.zeros_like(state.scale)
         for inputs in calibration:
             arguments, named = _as_call(inputs)
-            runner(self._graph.arguments(arguments, named), self._pointers(runner.state_names))
+            runner(self._graph.arguments(arguments, named), pointers(runner.state_names, state, self._casts))
+            # The program's own history forgets: this one has the largest amax so far in place of the last.
+            state.amax_history[1].copy_(torch.maximum(largest, state.amax_history[1], out=largest))
             count += 1
         if not count:
             raise ValueError("calibration has no inputs")
+        self.state.scale.copy_(state.scale)
+        self.state.amax_history[1:] = largest
         self._has_scales = True
         self._cast_weights()
 
@@ -147,7 +152,7 @@ class Exported:
         return f"<fp8.torch.Exported: {self.library.report.summary()}{scales}>"
 
     def _compile(self, **options: Any) -> Library:
-        return _compile.compile(self._graph.text, **{**self._options, **options})
+        return _import.compile_text(self._graph.text, self._graph.line, {**self._options, **options})[0]
 
     def _compile_kept(self) -> Library:
         """With the weights kept in FP8, where the program has one that can be."""
@@ -201,6 +206,7 @@ class _Graph:
         check_devices([*copies, *self._inputs])
         module.recompile()
         self._results = _capture.values_of(program.graph_module)
+        self.line = _import.first_line([module])
         self.text = _import.to_linalg({"main": module}, {"main": names})
 
     @property
@@ -228,21 +234,38 @@ class _Graph:
         return _pytree.tree_unflatten(results, self._out_spec)
 
 
-def _current_first(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options by which a tensor's scale is its own until its first amax is known, unless the user chose another start.
+def _for_calibration(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by which scales come from the larger of two amaxes: that of a call, and one before.
 
-    >>> _current_first({"recipe": "delayed"})
-    {'init': 'current'}
-    >>> _current_first({"recipe": "#fp8.delayed_scaling<margin = 1>"})
-    {'recipe': '#fp8.delayed_scaling<margin = 1, init = current>'}
+    A tensor's scale is its own until its first amax is known, unless the user chose another start.
+
+    >>> _for_calibration({"recipe": "delayed"})
+    {'recipe': 'delayed', 'amax_history_len': 2, 'amax_compute_algo': 'max', 'init': 'current'}
+    >>> _for_calibration({"recipe": "#fp8.delayed_scaling<margin = 1, amax_history_len = 1>"})
+    {'recipe': '#fp8.delayed_scaling<margin = 1, amax_history_len = 2, amax_compute_algo = max, init = current>'}
     """
-    text = options["recipe"] if isinstance(options["recipe"], str) else recipes.to_text(options["recipe"])
-    if "init" in options or "init" in text:
-        return {}
-    if not text.startswith("#"):
-        return {"init": "current"}
-    found = re.fullmatch(r"#fp8\.delayed_scaling(?:<(.*)>)?", text)
-    return {"recipe": f"#fp8.delayed_scaling<{found[1] + ', ' if found[1] else ''}init = current>"} if found else {}
+    found = {name: recipes.to_text(options[name]) for name in ("recipe", "fprop", "dgrad", "wgrad") if name in options}
+    pairs = site_recipes(options.get("site_recipe"))
+    is_word = "delayed" in [*found.values(), *(recipe for _, recipe in pairs)]
+    changed: dict[str, Any] = {name: _with_two_amaxes(text) for name, text in found.items()}
+    if pairs:
+        changed["site_recipe"] = [f"{pattern}={_with_two_amaxes(recipe)}" for pattern, recipe in pairs]
+    return {**changed, **_TWO_AMAXES, "init": options.get("init", "current")} if is_word else changed
+
+
+_TWO_AMAXES: dict[str, Any] = {"amax_history_len": 2, "amax_compute_algo": "max"}
+
+
+def _with_two_amaxes(recipe: str) -> str:
+    """A recipe whose attributes of delayed scaling have these fields."""
+
+    def changed(found: re.Match[str]) -> str:
+        fields = dict(re.split(" *= *", field.strip(), maxsplit=1) for field in (found[1] or "").split(",") if "=" in field)
+        fields = {"init": "current", **fields, **_TWO_AMAXES}
+        fields["init"] = fields.pop("init")  # The compiler's order.
+        return f"#fp8.delayed_scaling<{', '.join(f'{name} = {value}' for name, value in fields.items())}>"
+
+    return re.sub(r"#fp8\.delayed_scaling(?:<([^<>]*)>)?", changed, recipe)
 
 
 def _as_call(inputs: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:

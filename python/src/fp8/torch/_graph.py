@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 import weakref
@@ -18,13 +19,14 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
 from torch.utils.checkpoint import CheckpointPolicy
 
-from .. import _compile
 from .. import state as _state
 from .._errors import CompileError, StateError
 from .._library import Library
 from .._report import Report
+from ..recipe import to_text
 from . import _capture, _import
 from ._casts import Casts, advise, pointers
+from ._choices import OF_DELAYED, site_recipes
 from ._inference import TrainedScales
 from ._pair import Pair
 from ._run import Runner
@@ -62,7 +64,7 @@ class Graph:
     @property
     def report(self) -> Report:
         """What became of every product of this graph."""
-        return _import.report_of(self.library)
+        return self._owner.choices.report(self.library, self._owner.options.get("sites"))
 
     @property
     def state(self) -> State | None:
@@ -115,8 +117,7 @@ class Graph:
         # Where nothing is saved the parts have nothing in common, and no products.
         self._compile(parts, **({"pair": ("forward", "backward", user)} if saved else {}))
         self._find_weights(forward)
-        choose = self._choose_state if self._has_state else lambda _: None
-        self.pair = Pair(self.library, self._parts, draws, self._owner.states, choose, self._lock)
+        self.pair = Pair(self.library, self._parts, draws, self._owner.states, self._begin, self._lock)
         context = torch._guards.TracingContext.try_get()
         self.metadata = context.fw_metadata if context is not None else None
         return _boxed(self.pair.boxed_forward)
@@ -130,16 +131,18 @@ class Graph:
         """One function; a recipe with state takes its scales from the state of training."""
         part = _capture.for_compiler(module)
         draws = _capture.draw_outside(part)
-        self._compile({"main": part})
+        self._compile({"main": part}, stochastic_rounding=False)  # It is for gradients alone.
         self._find_weights(module)
         values = _capture.values_of(module)
         runner = Runner(self.library, "main", values)
-        names, casts = runner.state_names, Casts(self.library, "main")
+        names, casts, choices = runner.state_names, Casts(self.library, "main"), self._owner.choices
         scales = TrainedScales(self, self._owner.states, part, runner, casts, values) if self._has_state else None
 
         def run(*arguments: Tensor) -> list[Any]:
             arguments = (*arguments, *[draw() for draw in draws]) if draws else arguments
             with self._lock:
+                if choices.doubts:
+                    choices.call(self)
                 if scales is not None:
                     return scales(*arguments)
                 casts.update(arguments, None)
@@ -156,11 +159,24 @@ class Graph:
         names = {name: _capture.argument_names(part, self._names) for name, part in parts.items()}
         text = _import.to_linalg(parts, names)
         try:
-            return _compile.compile(text, **{**self._owner.options, **options})
+            return self._owner.choices.compile(text, _import.first_line(parts.values()), {**self._owner.options, **options})
         except CompileError as error:
             raise advise(error) from None
 
-    @property
+    def build_without_state(self, part: GraphModule) -> Library:
+        """Compiles the graph for inference with current scaling wherever the options say delayed scaling."""
+        owner = self._owner
+        recipes = [f"{pattern}={_current_for(recipe)}" for pattern, recipe in site_recipes(owner.options.get("site_recipe"))]
+        options: dict[str, Any] = {"recipe": _current_for(owner.recipe), "site_recipe": recipes, "fp8_parameters": False, "stochastic_rounding": False}
+        return self.build({"main": part}, **options, **dict.fromkeys(OF_DELAYED))
+
+    def _begin(self, arguments: Sequence[Tensor]) -> State | None:
+        """The state for a call of the pair."""
+        if self._owner.choices.doubts:
+            self._owner.choices.call(self)
+        return self._choose_state(arguments) if self._has_state else None
+
+    @functools.cached_property
     def _has_state(self) -> bool:
         """Whether there is a state beside the weights in FP8."""
         return bool(_state.tensors(self.library.manifest))
@@ -208,6 +224,12 @@ class Graph:
         new.take(weights, place)
         states.add(new)
         return new
+
+
+def _current_for(recipe: Any) -> str:
+    """The recipe, or current scaling for delayed scaling."""
+    text = to_text(recipe)
+    return "current" if "delayed" in text else text
 
 
 def _boxed(function: Callable[[list[Any]], list[Any]]) -> Callable[..., Any]:

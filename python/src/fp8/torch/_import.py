@@ -9,18 +9,20 @@ operation comes from (`h.0.fc1`, in backward code `transpose(jvp(h.0.fc1))`), an
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._ops import HigherOrderOperator
 from torch.fx import Graph, GraphModule, Node
 
-from .._errors import Location, MissingToolError, UnsupportedError
+from .. import _compile, _process
+from .._errors import CompileError, Location, MissingToolError, UnsupportedError, warn
 from .._frameworks import INSTALL
 from .._library import Library
 from .._report import Report
@@ -163,11 +165,48 @@ def clean_path(path: str) -> str:
     return path.replace("..", ".").strip(".")
 
 
+def compile_text(text: str, line: Location | None, options: Mapping[str, Any], own: re.Pattern[str] | None = None) -> tuple[Library, list[str]]:
+    """Compiles the text of graphs, and gives the warnings that fit the pattern `own`; shows the others.
+
+    What the compiler says of the whole program is said of `line`, a line of the user's.
+    """
+    lines = text.split("\n")
+
+    def placed(place: Location | None) -> Location | None:
+        is_whole = place is not None and place.file == "<stdin>" and lines[place.line - 1].startswith("module")
+        return line if is_whole else place
+
+    with _process.keeping_warnings() as kept:
+        try:
+            library = _compile.compile(text, **options)
+        except CompileError as error:
+            raise type(error)(error.message, placed(error.location), error.notes, error.source_path) from None
+    for place, message in kept:
+        if own is None or not own.match(message):
+            known = placed(place)
+            warn(f"{known}: {message}" if known else message)
+    return library, [message for _, message in kept if own is not None and own.match(message)]
+
+
 def report_of(library: Library) -> Report:
     """The library's report without lines of the compiler's input, which stand for operations that no line of the user's is known of."""
     report = library.report
     contents = json.loads(_LINE_OF_INPUT.sub("", report.to_json()))
     return Report(contents, _LINE_OF_INPUT.sub("", str(report)))
+
+
+def first_line(graphs: Iterable[GraphModule]) -> Location | None:
+    """The first line of the user's code that graphs come from."""
+    return next((line for graph in graphs for node in graph.graph.nodes if node.op == "call_function" and (line := user_line(node))), None)
+
+
+def definition(modules: Iterable[nn.Module]) -> Location | None:
+    """Where the first of the modules is defined whose code is the user's."""
+    for module in modules:
+        code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
+        if code is not None and not code.co_filename.startswith(OWN_FOLDERS):
+            return Location(code.co_filename, code.co_firstlineno, 1)
+    return None
 
 
 def user_line(node: Node) -> Location | None:

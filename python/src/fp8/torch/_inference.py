@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from ._graph import Graph
 
 
-#: Options of delayed scaling, which current scaling has not.
-_OF_DELAYED = ("margin", "amax_history_len", "amax_compute_algo", "ignore_non_finite", "executed_mask", "init")
-
-
 class TrainedScales:
     """Runs an inference graph of a recipe with state, with the scales that training found.
 
@@ -65,7 +61,7 @@ class TrainedScales:
         place = states.place_of(weights)
         trained = [dict(s.named_buffers()) for s in states.children() if not weights or s.shares(weights) or _has(s.place, place)]
         for tensors in [*trained, *states.waiting.values()]:
-            places = {(column[0], column[1], site): i for i, column in enumerate(decode(tensors["columns"])) for site in column[2:]}
+            places = {(column[0], column[1], site): i for i, column in enumerate(decode(tensors.get("columns"))) for site in column[2:]}
             found = [places.get((tensor, form, sites[0])) for tensor, form, *sites in self._columns]
             if None not in found:
                 return tensors["scale"], torch.tensor(found, dtype=torch.int64)
@@ -74,7 +70,7 @@ class TrainedScales:
     def _current(self) -> Runner:
         if self._fallback is None:
             warn("a graph without gradients runs before training has found its scales: it uses current scaling instead")
-            library = self._graph.build({"main": self._part}, recipe="current", fp8_parameters=False, **dict.fromkeys(_OF_DELAYED))
+            library = self._graph.build_without_state(self._part)
             self._fallback = Runner(library, "main", self._values)
         return self._fallback
 

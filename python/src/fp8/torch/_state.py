@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import state as _state
-from .._errors import StateError
+from .._errors import StateError, warn
 from .._library import Library
 
 COLUMNS = "columns"
@@ -43,9 +43,21 @@ class State(nn.Module):  # type: ignore[misc]
             self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
         self.register_buffer(COLUMNS, _encode(columns_of(library)))
 
-    def keys(self) -> Iterable[str]:
+    def keys(self) -> KeysView[str]:
         """The names of its tensors."""
         return dict(self.named_buffers()).keys()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __bool__(self) -> bool:
+        return True
 
     def __getitem__(self, name: str) -> Tensor:
         return self.get_buffer(name)
@@ -137,6 +149,7 @@ class States(nn.Module):  # type: ignore[misc]
     def attach_to(self, module: nn.Module) -> None:
         """Becomes `fp8_state` of a module, and takes over what the module has there from the one that it is a copy of.
 
+        A state of another backend or step gives way with a warning: in a notebook the cell that attaches may run again.
         It is no submodule: nn.Sequential would call it, and count it as a layer.
         """
         before = vars(module).get(ATTRIBUTE)
@@ -144,9 +157,10 @@ class States(nn.Module):  # type: ignore[misc]
             module.register_state_dict_post_hook(_save_attached)
             module.register_load_state_dict_pre_hook(_load_attached)
         elif before is not self:
-            if not before.copied:
-                raise ValueError("the module already has the FP8 state of another backend")
-            self.load_state_dict(before.state_dict())
+            if before.copied:
+                self.load_state_dict(before.state_dict())
+            else:
+                warn("the module had the FP8 state of another backend or step attached: from now on its state_dict has this one's")
         vars(module)[ATTRIBUTE] = self
 
     def belong_to(self, module: nn.Module) -> None:
@@ -191,15 +205,28 @@ class States(nn.Module):  # type: ignore[misc]
         return self
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *rest: Any) -> None:
-        for name in {key.partition(".")[0] for key in _below(state_dict, prefix)}:
-            if name not in self._modules:
-                tensors = _below(state_dict, f"{prefix}{name}.")
-                self.changes += 1
-                self.waiting[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
+        given = _below(state_dict, prefix)
+        names = sorted({key.partition(".")[0] for key in given} - set(self._modules))
+        waiting = {name: _below(given, f"{name}.") for name in names}
+        for name, tensors in waiting.items():
+            _check_saved(name, tensors)
+        self.changes += len(waiting)
+        self.waiting.update({name: {key: tensor.detach().clone() for key, tensor in tensors.items()} for name, tensors in waiting.items()})
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         for name, tensors in self.waiting.items():
             destination.update({f"{prefix}{name}.{key}": tensor for key, tensor in tensors.items()})
+
+
+def _check_saved(name: str, tensors: Mapping[str, Any]) -> None:
+    """Raises StateError for what cannot be the state of any program."""
+    if not name.isdigit() or not tensors:
+        raise StateError(f"the saved FP8 state has '{name}', and its keys are as '0.scale': load what state_dict() of a backend or step gave")
+    if _state.HASH not in tensors:
+        raise StateError(f"the saved FP8 state lacks '{name}.{_state.HASH}': load what state_dict() of a backend or step gave")
+    for key, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise StateError(f"'{name}.{key}' of the saved FP8 state is of type {type(tensor).__name__}, not a tensor")
 
 
 def _save_attached(module: nn.Module, state_dict: dict[str, Any], prefix: str, _: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .. import _compile
+from .. import state as _state
 from .._errors import StateError, UnsupportedError, hiding_frames
 from .._library import Library
 from .._report import Report
@@ -174,7 +174,7 @@ class TrainStep:
     def state_for(self, library: Library) -> State | None:
         """The state, made for the first library; another one must have the same columns."""
         new = State(library)
-        if "scale" not in dict(new.named_buffers()):
+        if not _state.tensors(library.manifest):
             return None
         if self.state is None:
             self.states.add(new)
@@ -195,7 +195,8 @@ class _Compiled:
         names += [f"random{i}" for i in range(len(self._draws))]
         carry = {i: i for i in range(len(self._slots))}
         text = _import.to_linalg({"main": graph}, {"main": names})
-        self.library = _compile.compile(text, **{**owner.options, "recipe": owner.recipe, "carry": carry})
+        line = _import.definition(owner._module.users_modules())
+        self.library, _ = _import.compile_text(text, line, {**owner.options, "recipe": owner.recipe, "carry": carry})
         self._prepared = self.library.prepare("main")
         loss = _capture.values_of(graph)[len(self._slots)]
         self._loss = tuple(loss.shape), loss.dtype
