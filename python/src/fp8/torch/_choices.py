@@ -33,8 +33,8 @@ _USELESS = {
     "first and last need layers": ("first", "last"),
 }
 
-#: In place of `sites` where none matches: all products of the graph stay as they are.
-_KEEP_ALL = ".*"
+#: `keep` in place of `sites` where none matches: all products of the graph stay as they are. No user writes it so.
+_KEEP_ALL = "(.*)|(.*)"
 
 
 class Choices:
