@@ -88,14 +88,30 @@ def test_what_fits_no_graph_is_a_warning(options, message, fresh_cache):
 
 
 @pytest.mark.parametrize("option", ["sites", "keep"])
-@pytest.mark.parametrize("kind", [Parts, MLP])
-def test_the_warning_comes_at_once_where_there_is_one_graph(option, kind, fresh_cache):
-    backend, told = run({option: "nope"}, kind, calls=1)
-    assert len(told) == (kind is MLP)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+def test_the_report_tells_what_fits_no_graph(option, fresh_cache):
+    backend, told = run({option: "nope"}, calls=1)
+    assert not told
+    with pytest.warns(fp8.Warning, match=f"no site matches {option}=nope"):
         backend.report()
-    assert len(caught) == (kind is Parts)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sites": "nope"}, "no site matches sites=nope"),
+        ({"require": "nope"}, "no site matches require=nope"),
+        ({"site_recipe": {"nope": "block"}}, "no site matches site_recipe=nope"),
+        ({"first": 1}, "first and last need layers"),
+        ({"fp8_parameters": True, "keep": "."}, "fp8_parameters keeps no weight"),
+    ],
+)
+def test_what_does_not_fit_a_model_of_one_graph_is_an_error(options, message):
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=message):
+        run(options, MLP, calls=1)
+
+
+def test_a_warning_of_a_model_of_one_graph_comes_at_once(fresh_cache):
+    assert [text.startswith("no site matches keep=nope") for text in run({"keep": "nope"}, MLP, calls=1)[1]] == [True]
 
 
 def test_a_contradiction_stays_an_error():

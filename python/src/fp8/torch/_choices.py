@@ -57,9 +57,12 @@ class Choices:
                 library, unmatched = _import.compile_text(text, line, options, _UNMATCHED)
                 break
             except CompileError as error:
-                if (fewer := _without(options, error.message)) is None:
+                fewer = _without(options, error.message)
+                useless = _named(options) - _named(fewer or options)
+                # A model that is one graph has no other graph that the option might fit.
+                if fewer is None or not (self.is_broken or useless <= self._used):
                     raise _in_users_words(error, dropped) from None
-                dropped.update(dict.fromkeys(_named(options) - _named(fewer), error.message))
+                dropped.update(dict.fromkeys(useless, error.message))
                 options = fewer
             except ValueError:
                 # All that became FP8 may have been at the sites of a dropped option.
