@@ -159,7 +159,8 @@ OPERATIONS = {
 WITHOUT_GRADIENT = {"while", "vmap_loop", "special", "window", "scatter", "narrow"}
 
 
-# With FP8_SEEDS=N the seeds 0 … N-1.
+# With FP8_SEEDS=N (and --slow) the seeds 0 … N-1.
+@pytest.mark.slow(one_of=2)
 @pytest.mark.parametrize("seed", range(int(os.environ.get("FP8_SEEDS", "6"))))
 def test_random_programs_have_the_bits_of_jax(seed):
     run, names = random_program(OPERATIONS, seed, length=10, numbers=1000)

@@ -289,6 +289,7 @@ ROUNDED_IN_BETWEEN = {
 }
 
 
+@pytest.mark.slow(one_of=3)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("name", ROUNDED_IN_BETWEEN)
 def test_halves_are_rounded_in_between_where_pytorchs_kernels_do(name, dtype):

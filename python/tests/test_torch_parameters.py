@@ -80,6 +80,7 @@ def spoil(casts):
         array[:] = 0x7F
 
 
+@pytest.mark.slow(one_of=2)
 @pytest.mark.parametrize("options", [DELAYED, {**DELAYED, "init": "current"}, *({"recipe": word} for word in STATELESS)], ids=str)
 def test_every_step_has_the_bits_of_the_step_that_casts_each_time(options):
     kept = both(lambda training: training.train(range(5)), **options)

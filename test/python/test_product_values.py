@@ -82,7 +82,7 @@ def test_every_size_from_1_to_300(bin_dir, tmp_path, kind, target, start):
     matmuls.check(build(bin_dir, tmp_path, part, target), "main", part, [case.operands(rng) for case in part])
 
 
-@pytest.mark.parametrize("kind, target", EVERYWHERE)
+@pytest.mark.parametrize("kind, target", SOME_CHIPS)
 def test_zeros_infs_nans_and_extreme_scales(bin_dir, tmp_path, kind, target):
     """Rows of every special byte, and scales at the ends of their range; one summand per sum is not zero, so
     that no order or fusion matters."""

@@ -351,6 +351,7 @@ def blocks(recipe, sizes, directions, element):
     return main
 
 
+@pytest.mark.slow(one_of=3)
 @pytest.mark.parametrize("chip, element", PAIRS)
 @pytest.mark.parametrize("case", BLOCKS)
 def test_blocks(bin_dir, compiled, tmp_path, case, element, chip):

@@ -55,6 +55,7 @@ def check(compiled, m, n, k, element, transposed=False):
     assert_same_bits(relu, np.maximum((sums.astype(dtype).astype(F32) + bias).astype(dtype), np.zeros((), dtype)))
 
 
+@pytest.mark.slow(one_of=3)
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("recipe", ["none", "current", "row"])
 def test_exact_sums(bin_dir, tmp_path, chip, recipe):
