@@ -42,7 +42,7 @@ private:
 
   Operation *op;
   Value before;
-  // What combines two values, also after `op` is gone.
+  // The operation that combines two values, kept in parts because rewriteBody may erase `op`.
   Location loc;
   StringAttr name;
   DictionaryAttr attributes;

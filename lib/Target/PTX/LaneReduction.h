@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a loop carries from one iteration to the next where lanes can run some iterations each and combine
-// what they have. Private to the library.
+// Reductions of a loop that lanes can share: each lane runs some of the iterations, and the lanes combine the
+// values that they carry. Private to the library.
 
 #ifndef FP8_LIB_TARGET_PTX_LANEREDUCTION_H
 #define FP8_LIB_TARGET_PTX_LANEREDUCTION_H

@@ -43,7 +43,7 @@ struct Choice {
   bool keptIf;
 };
 
-/// What is taken of equal elements.
+/// Which of equal elements a selection takes.
 enum class Tie { First, Last, LowerPlace, HigherPlace };
 } // namespace
 

@@ -97,7 +97,7 @@ def in_python_words(error: str) -> str:
     line = error.splitlines()[0] if error else "fp8-compile refused its command line"
     line = re.sub(r"^[\w./-]*fp8-\w+: (error: )?", "", line)
     unknown = re.sub(r"Unknown command line argument '(--[^'=]*)[^']*'\.\s+Try: '.*?'\s*", r"there is no option \1. ", line)
-    # What it suggests may be an option of the command alone.
+    # The suggestion may be an option of the command line alone.
     if (meant := re.search(r"\. Did you mean '--?([\w-]+)[^']*'\?$", unknown)) and meant[1].replace("-", "_") in OF_THE_COMMAND:
         unknown = unknown[: meant.start()]
     return _python_names(unknown).strip()

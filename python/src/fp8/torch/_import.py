@@ -168,7 +168,7 @@ def clean_path(path: str) -> str:
 def compile_text(text: str, line: Location | None, options: Mapping[str, Any], own: re.Pattern[str] | None = None) -> tuple[Library, list[str]]:
     """Compiles the text of graphs, and gives the warnings that fit the pattern `own`; shows the others.
 
-    What the compiler says of the whole program is said of `line`, a line of the user's.
+    Errors and warnings about the whole program are at `line`, a line of the user's.
     """
     lines = text.split("\n")
 

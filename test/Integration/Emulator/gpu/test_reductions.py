@@ -136,7 +136,7 @@ def test_types_of_reductions(both):
     assert kernels(program) == {True}
 
 
-# What keeps an element %o0 and its place %o1, not %a at %i: %v the element, %c the place.
+# Conditions of a selection: if %v is true, the element %o0 is kept and not %a; if %c is true, its place %o1 and not %i.
 SELECTIONS = {
     # jax.numpy.argmax: NaN is the greatest, and the first of equal ones.
     "jax": """%0 = arith.cmpf ogt, %o0, %a : {T}

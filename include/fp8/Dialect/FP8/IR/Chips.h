@@ -61,8 +61,8 @@ ProductFamily getBlockFamily(const Chip &chip, int64_t extent);
 std::string nameInstruction(const Chip &chip, ProductFamily family, mlir::Type lhs, mlir::Type rhs,
                             const llvm::Twine &m, const llvm::Twine &n, bool hasMXScales = false);
 
-/// What the report says of split sums after the instruction: parts of K from zero, or one sum, where the
-/// tensor core adds in f32.
+/// Words of the report after the instruction where the recipe asks for split sums: the kernel sums parts of K
+/// from zero, or takes one sum because the tensor core adds in f32.
 inline constexpr llvm::StringLiteral kSplitSums = ", split sums", kOneSum = ", one f32 sum for split ones";
 
 } // namespace fp8
