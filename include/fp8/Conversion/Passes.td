@@ -162,21 +162,22 @@ def ExpandScaling : Pass<"fp8-expand-scaling", "::mlir::ModuleOp"> {
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
-def SplitProducts : Pass<"fp8-split-products", "::mlir::func::FuncOp"> {
+def SplitProducts : Pass<"fp8-split-products", "::mlir::ModuleOp"> {
   let summary = "divide long sums of matrix products among the multiprocessors of a GPU";
   let description = [{
     Before: all operands are memrefs; the module's target is a `#fp8.chip`.
     After: a product whose kernel would have tiles for less than half of the multiprocessors, and that has
-    4,096 bytes or more along K, is a batch of up to 16 products of parts of K, with f32 sums. The sums of the
-    other parts are added to the first, in order, and the epilogue is code of its own.
+    4,096 bytes or more along K, is a batch of up to 16 products of parts of K, with f32 sums and without scales.
+    The sums of the other parts are added to the first, in order, and the epilogue, which multiplies by the
+    scales once, is code of its own.
 
     Products stay as they are that have a configuration (`fp8.config`), batches, dynamic sizes, scales along K,
-    an FP8 result, or an epilogue with amaxes or sums; so do all products with the attribute
+    operands without strides, an FP8 result, or an epilogue with amaxes or sums; so do all products with the attribute
     `fp8.program_order` on the module. Parts are multiples of 128 elements.
 
     Example:
     ```mlir
-    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-split-products))'
+    // fp8-opt --fp8-split-products
     module attributes {fp8.target = #fp8.chip<"sm_90a">} {
       func.func @f(%x: memref<128x16384xf8E4M3FN>, %g: memref<64x16384xf8E5M2>, %s: memref<f32>, %dw: memref<128x64xbf16>) {
         fp8.scaled_matmul site("fc1") role(wgrad) fast ins(%x, %g : memref<128x16384xf8E4M3FN>, memref<64x16384xf8E5M2>)
@@ -193,9 +194,11 @@ def SplitProducts : Pass<"fp8-split-products", "::mlir::func::FuncOp"> {
         %sums = memref.alloc() : memref<16x128x64xf32>
         %xs = memref.expand_shape %x ... into memref<128x16x1024xf8E4M3FN>
         %gs = memref.expand_shape %g ... into memref<64x16x1024xf8E5M2>
+        %one = memref.get_global @unit_scale : memref<f32>
         fp8.scaled_matmul site("fc1") role(wgrad) fast ins(%xs, %gs : ...) ... outs(%sums : memref<16x128x64xf32>) ...
         ...
         linalg.reduce { arith.addf } ... dimensions = [0]...
+        ...
         linalg.generic ...
     ```
   }];

@@ -35,12 +35,17 @@ static bool hasElementEpilogue(Operation *op) {
   return region.amaxes.empty() && !sums && !ProductResults::of(op)->outScale;
 }
 
+static bool haveStrides(const Product &product) {
+  return llvm::all_of(ArrayRef<Value>{product.lhs, product.rhs},
+                      [](Value operand) { return cast<MemRefType>(operand.getType()).isStrided(); });
+}
+
 /// Returns into how many parts of K to divide a product; 1 for none.
 static int64_t countParts(const Chip &chip, const Product &product, const ProductConfig &config) {
   int64_t m = product.knownSize(product.dims.m), n = product.knownSize(product.dims.n);
   int64_t k = product.knownSize(product.dims.k);
   if (llvm::is_contained({m, n, k}, ShapedType::kDynamic) || product.dims.k.size() != 1 ||
-      !product.dims.batch.empty() || product.scalesAlongK != ScalesAlongK::none)
+      !product.dims.batch.empty() || product.scalesAlongK != ScalesAlongK::none || !haveStrides(product))
     return 1;
   int64_t bytes = k * getElementTypeOrSelf(product.lhs).getIntOrFloatBitWidth() / 8;
   int64_t rows = config.isSwapped ? n : m, columns = config.isSwapped ? m : n;
@@ -57,53 +62,52 @@ namespace {
 /// Divides one product.
 class ProductSplitter {
 public:
-  ProductSplitter(const Product &product, int64_t parts)
-      : product(product), parts(parts), builder(product.op), loc(product.op->getLoc()) {}
+  /// `unit` is a scale of 1.
+  ProductSplitter(const Product &product, int64_t parts, llvm::function_ref<memref::GlobalOp()> unit)
+      : product(product), parts(parts), unit(unit), builder(product.op), loc(product.op->getLoc()) {}
 
   LogicalResult split();
 
 private:
-  /// Returns the position of K in the operand.
-  unsigned findK(bool isLhs) const {
-    return *product.maps[isLhs ? 0 : 1].getResultPosition(builder.getAffineDimExpr(product.dims.k.front()));
-  }
-  /// Returns `memref` with dimension `at` as two, of which the first counts `count` parts.
-  Value divide(Value memref, unsigned at, int64_t count);
-  /// Returns the map of the operand or of the result, with the parts as dimension at `at`.
-  AffineMap addParts(AffineMap map, unsigned at) const;
-  /// Creates the product of each part, with f32 sums in `sums`.
+  Value divide(Value operand, unsigned at);
+  AffineMap addParts(AffineMap map, unsigned at);
   void multiply(Value sums);
 
   const Product &product;
   int64_t parts;
-  mutable OpBuilder builder;
+  llvm::function_ref<memref::GlobalOp()> unit;
+  OpBuilder builder;
   Location loc;
 };
 } // namespace
 
-Value ProductSplitter::divide(Value memref, unsigned at, int64_t count) {
-  auto type = cast<MemRefType>(memref.getType());
+/// Returns `operand` with its dimension `at` as two: the parts, and the length of a part.
+Value ProductSplitter::divide(Value operand, unsigned at) {
+  auto type = cast<MemRefType>(operand.getType());
   SmallVector<int64_t> shape(type.getShape());
-  shape[at] /= count;
-  shape.insert(shape.begin() + at, count);
+  shape[at] /= parts;
+  shape.insert(shape.begin() + at, parts);
   SmallVector<ReassociationIndices> groups;
   for (int64_t dim = 0, next = 0; dim < type.getRank(); ++dim) {
     groups.push_back({next++});
     if (dim == at)
       groups.back().push_back(next++);
   }
-  return memref::ExpandShapeOp::create(builder, loc, shape, memref, groups);
+  return memref::ExpandShapeOp::create(builder, loc, shape, operand, groups);
 }
 
-AffineMap ProductSplitter::addParts(AffineMap map, unsigned at) const {
+/// Returns the map of an operand or of the result with the parts as dimension `at`.
+AffineMap ProductSplitter::addParts(AffineMap map, unsigned at) {
   SmallVector<AffineExpr> results(map.getResults());
   results.insert(results.begin() + at, builder.getAffineDimExpr(map.getNumDims()));
   return AffineMap::get(map.getNumDims() + 1, 0, results, builder.getContext());
 }
 
+/// Creates the products of the parts, whose sums, without scales, become `sums`.
 void ProductSplitter::multiply(Value sums) {
-  unsigned lhsAt = findK(true), rhsAt = findK(false);
-  Value lhs = divide(product.lhs, lhsAt, parts), rhs = divide(product.rhs, rhsAt, parts);
+  AffineExpr k = builder.getAffineDimExpr(product.dims.k.front());
+  unsigned lhsAt = *product.maps[0].getResultPosition(k), rhsAt = *product.maps[1].getResultPosition(k);
+  Value lhs = divide(product.lhs, lhsAt), rhs = divide(product.rhs, rhsAt);
   ArrayAttr maps = builder.getAffineMapArrayAttr(
       {addParts(product.maps[0], lhsAt), addParts(product.maps[1], rhsAt), addParts(product.maps[2], 0)});
   Operation *created;
@@ -114,20 +118,12 @@ void ProductSplitter::multiply(Value sums) {
                                UnitAttr(), DenseI64ArrayAttr(), ArrayAttr());
   } else {
     auto scaled = cast<ScaledMatmulOp>(product.op);
-    // All of K has one scale, in which the parts are one more dimension of size 1.
-    auto ofParts = [&](Value scale, ArrayRef<int64_t> block, unsigned at) {
-      SmallVector<int64_t> extended(block);
-      if (block.empty())
-        return std::pair(scale, DenseI64ArrayAttr());
-      extended.insert(extended.begin() + at, 0);
-      return std::pair(divide(scale, at, 1), builder.getDenseI64ArrayAttr(extended));
-    };
-    auto [lhsScale, lhsBlock] = ofParts(product.lhsScaleInv, product.lhsBlock, lhsAt);
-    auto [rhsScale, rhsBlock] = ofParts(product.rhsScaleInv, product.rhsBlock, rhsAt);
-    created = ScaledMatmulOp::create(builder, loc, TypeRange(), lhs, rhs, lhsScale, rhsScale, ValueRange(),
-                                     Value(), sums, maps, scaled.getAccumulationAttr(), scaled.getSiteAttr(),
-                                     scaled.getRoleAttr(), scaled.getRecipeAttr(), UnitAttr(),
-                                     DenseI64ArrayAttr(), lhsBlock, rhsBlock, ArrayAttr());
+    memref::GlobalOp one = unit();
+    Value scale = memref::GetGlobalOp::create(builder, loc, one.getType(), one.getSymName());
+    created = ScaledMatmulOp::create(
+        builder, loc, TypeRange(), lhs, rhs, scale, scale, ValueRange(), Value(), sums, maps,
+        scaled.getAccumulationAttr(), scaled.getSiteAttr(), scaled.getRoleAttr(), scaled.getRecipeAttr(),
+        UnitAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr(), ArrayAttr());
   }
   created->setDiscardableAttrs(product.op->getDiscardableAttrDictionary());
   Product(created).addNote("K in " + Twine(parts) + " parts");
@@ -135,61 +131,69 @@ void ProductSplitter::multiply(Value sums) {
 
 LogicalResult ProductSplitter::split() {
   Operation *op = product.op, *before = op->getPrevNode();
-  SmallVector<int64_t> shape(cast<MemRefType>(product.out.getType()).getShape());
-  SmallVector<int64_t> allShape{parts};
-  llvm::append_range(allShape, shape);
-  Value sums = memref::AllocOp::create(builder, loc, MemRefType::get(allShape, builder.getF32Type()));
+  ArrayRef<int64_t> shape = cast<MemRefType>(product.out.getType()).getShape();
+  SmallVector<int64_t> sizes{parts};
+  llvm::append_range(sizes, shape);
+  Value sums = memref::AllocOp::create(builder, loc, MemRefType::get(sizes, builder.getF32Type()));
   multiply(sums);
 
-  // The others are added to the first part.
-  auto viewOf = [&](int64_t first, int64_t count, bool isReduced) -> Value {
-    SmallVector<OpFoldResult> offsets(allShape.size(), builder.getIndexAttr(0)), strides, sizes;
-    strides.assign(allShape.size(), builder.getIndexAttr(1));
-    for (int64_t size : allShape)
-      sizes.push_back(builder.getIndexAttr(size));
-    offsets[0] = builder.getIndexAttr(first);
-    sizes[0] = builder.getIndexAttr(count);
-    if (!isReduced)
-      return memref::SubViewOp::create(builder, loc, sums, offsets, sizes, strides);
-    MemRefType type = memref::SubViewOp::inferRankReducedResultType(shape, cast<MemRefType>(sums.getType()),
-                                                                    offsets, sizes, strides);
-    return memref::SubViewOp::create(builder, loc, type, sums, offsets, sizes, strides);
-  };
-  Value all = viewOf(0, 1, /*isReduced=*/true), others = viewOf(1, parts - 1, /*isReduced=*/false);
-  linalg::ReduceOp::create(builder, loc, others, all, ArrayRef<int64_t>{0},
+  // The sums of the other parts are added to those of the first.
+  SmallVector<int64_t> offsets(sizes.size(), 0), strides(sizes.size(), 1);
+  sizes[0] = 1;
+  MemRefType type = memref::SubViewOp::inferRankReducedResultType(shape, cast<MemRefType>(sums.getType()),
+                                                                  offsets, sizes, strides);
+  Value first = memref::SubViewOp::create(builder, loc, type, sums, offsets, sizes, strides);
+  offsets[0] = 1;
+  sizes[0] = parts - 1;
+  Value others = memref::SubViewOp::create(builder, loc, sums, offsets, sizes, strides);
+  linalg::ReduceOp::create(builder, loc, others, first, ArrayRef<int64_t>{0},
                            [](OpBuilder &b, Location loc, ValueRange values) {
                              Value sum = arith::AddFOp::create(b, loc, values[1], values[0]);
                              linalg::YieldOp::create(b, loc, sum);
                            });
-  if (failed(buildProductEpilogue(builder, op, all)))
+  if (failed(buildProductEpilogue(builder, op, first, /*isScaled=*/false)))
     return failure();
   markCode(before, op);
   op->erase();
   return success();
 }
 
+/// Creates a scale of 1.
+static memref::GlobalOp createUnitScale(ModuleOp module) {
+  OpBuilder builder(module.getContext());
+  auto type = MemRefType::get({}, builder.getF32Type());
+  auto one = DenseElementsAttr::get(RankedTensorType::get({}, builder.getF32Type()), 1.0f);
+  auto global = memref::GlobalOp::create(builder, module.getLoc(), "unit_scale",
+                                         builder.getStringAttr("private"), type, one, /*constant=*/true,
+                                         /*alignment=*/IntegerAttr());
+  SymbolTable(module).insert(global);
+  return global;
+}
+
 namespace {
 struct SplitProductsPass : public fp8::impl::SplitProductsBase<SplitProductsPass> {
   void runOnOperation() override {
-    func::FuncOp func = getOperation();
-    auto attribute = dyn_cast<ChipAttr>(getTarget(func));
-    if (!attribute || hasModuleAttr(func, kProgramOrderAttrName))
+    ModuleOp module = getOperation();
+    auto attribute = dyn_cast<ChipAttr>(getTarget(module));
+    if (!attribute || module->hasAttr(kProgramOrderAttrName))
       return;
     const Chip &chip = getChip(attribute);
     SmallVector<Operation *> products;
-    func.walk([&](Operation *op) {
+    module.walk([&](Operation *op) {
       bool isOnMemRefs = llvm::none_of(op->getOperandTypes(), llvm::IsaPred<TensorType>);
       // A configuration that is written down is of the whole product.
       if (isa<MatmulOp, ScaledMatmulOp>(op) && isOnMemRefs && !op->hasAttr(kConfigAttrName))
         products.push_back(op);
     });
+    memref::GlobalOp one;
+    auto unit = [&] { return one ? one : one = createUnitScale(module); };
     for (Operation *op : products) {
       std::optional<FailureOr<ProductConfig>> config = findPlainConfig(chip, op);
       if (!config || failed(*config) || !hasElementEpilogue(op))
         continue;
       Product product(op);
       int64_t parts = countParts(chip, product, **config);
-      if (parts > 1 && failed(ProductSplitter(product, parts).split()))
+      if (parts > 1 && failed(ProductSplitter(product, parts, unit).split()))
         return signalPassFailure();
     }
   }

@@ -256,8 +256,10 @@ static void buildWholeEpilogue(OpBuilder &builder, Operation *op, const Sum &sum
   buildGenericEpilogue(builder, region, sum, {zeros, sizes});
 }
 
-LogicalResult fp8::buildProductEpilogue(OpBuilder &builder, Operation *op, Value sums) {
-  FailureOr<Sum> sum = describeSum(builder, op);
+LogicalResult fp8::buildProductEpilogue(OpBuilder &builder, Operation *op, Value sums, bool isScaled) {
+  auto scaled = dyn_cast<ScaledMatmulOp>(op);
+  FailureOr<Sum> sum =
+      describeSum(builder, op, scaled && !isScaled ? ProductScales(scaled) : ProductScales());
   if (failed(sum))
     return failure();
   sum->sums = sums;

@@ -67,6 +67,30 @@ def test_exact_sums(bin_dir, tmp_path, chip, recipe):
     check(compiled, m, n, k, "bf16")
 
 
+SCALED = """
+func.func @main(%x: tensor<24x8192xf8E4M3FN>, %w: tensor<40x8192xf8E4M3FN>, %sx: tensor<f32>, %sw: tensor<f32>) -> tensor<24x40xf32> {{
+  %e = tensor.empty() : tensor<24x40xf32>
+  %y = fp8.scaled_matmul site("fc") role(fprop) {} ins(%x, %w : tensor<24x8192xf8E4M3FN>, tensor<40x8192xf8E4M3FN>)
+    scales(%sx, %sw : tensor<f32>, tensor<f32>) outs(%e : tensor<24x40xf32>)
+    {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]}} -> tensor<24x40xf32>
+  return %y : tensor<24x40xf32>
+}}
+"""
+
+
+@pytest.mark.slow(one_of=2)
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("accumulation", ["fast", "split"])
+def test_the_sum_of_all_parts_is_multiplied_by_the_scales_once(bin_dir, tmp_path, chip, accumulation):
+    """A sum of parts that are multiplied each would be rounded more often."""
+    compiled = Program(bin_dir, tmp_path, SCALED.format(accumulation), f"--target={chip}", "--ptxas=none", "--recipe=none")
+    assert "K in 8 parts" in compiled.manifest["sites"][0]["code"]
+    rng, scales = random_generator(99), (F32.type(0.3), F32.type(0.7))
+    x, w = (rng.integers(-3, 4, shape).astype(F32) for shape in ((24, 8192), (40, 8192)))
+    (y,) = compiled.call("main", *(v.astype(ml_dtypes.float8_e4m3fn) for v in (x, w)), *scales)
+    assert_same_bits(y, (scales[0] * scales[1]) * (x @ w.T))
+
+
 @pytest.mark.parametrize("element, transposed, k", [("f16", True, 5120), ("f32", False, 2304), ("bf16", True, 4096)])
 def test_elements_and_layouts(bin_dir, tmp_path, element, transposed, k):
     compiled = Program(bin_dir, tmp_path, program(130, 20, k, element, transposed), "--target=sm_90a", "--ptxas=none", "--recipe=none", "--sites=all")
