@@ -7,6 +7,7 @@
 
 #include "ProductConfig.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
+#include "fp8/Conversion/FP8ToGPU/PartViews.h"
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Conversion/Passes.h"
@@ -35,17 +36,13 @@ static bool hasElementEpilogue(Operation *op) {
   return region.amaxes.empty() && !sums && !ProductResults::of(op)->outScale;
 }
 
-static bool haveStrides(const Product &product) {
-  return llvm::all_of(ArrayRef<Value>{product.lhs, product.rhs},
-                      [](Value operand) { return cast<MemRefType>(operand.getType()).isStrided(); });
-}
-
 /// Returns into how many parts of K to divide a product; 1 for none.
 static int64_t countParts(const Chip &chip, const Product &product, const ProductConfig &config) {
   int64_t m = product.knownSize(product.dims.m), n = product.knownSize(product.dims.n);
   int64_t k = product.knownSize(product.dims.k);
   if (llvm::is_contained({m, n, k}, ShapedType::kDynamic) || product.dims.k.size() != 1 ||
-      !product.dims.batch.empty() || product.scalesAlongK != ScalesAlongK::none || !haveStrides(product))
+      !product.dims.batch.empty() || product.scalesAlongK != ScalesAlongK::none ||
+      !haveStrides({product.lhs, product.rhs}))
     return 1;
   int64_t bytes = k * getElementTypeOrSelf(product.lhs).getIntOrFloatBitWidth() / 8;
   int64_t rows = config.isSwapped ? n : m, columns = config.isSwapped ? m : n;
@@ -69,7 +66,6 @@ public:
   LogicalResult split();
 
 private:
-  Value divide(Value operand, unsigned at);
   AffineMap addParts(AffineMap map, unsigned at);
   void multiply(Value sums);
 
@@ -80,21 +76,6 @@ private:
   Location loc;
 };
 } // namespace
-
-/// Returns `operand` with its dimension `at` as two: the parts, and the length of a part.
-Value ProductSplitter::divide(Value operand, unsigned at) {
-  auto type = cast<MemRefType>(operand.getType());
-  SmallVector<int64_t> shape(type.getShape());
-  shape[at] /= parts;
-  shape.insert(shape.begin() + at, parts);
-  SmallVector<ReassociationIndices> groups;
-  for (int64_t dim = 0, next = 0; dim < type.getRank(); ++dim) {
-    groups.push_back({next++});
-    if (dim == at)
-      groups.back().push_back(next++);
-  }
-  return memref::ExpandShapeOp::create(builder, loc, shape, operand, groups);
-}
 
 /// Returns the map of an operand or of the result with the parts as dimension `at`.
 AffineMap ProductSplitter::addParts(AffineMap map, unsigned at) {
@@ -107,7 +88,8 @@ AffineMap ProductSplitter::addParts(AffineMap map, unsigned at) {
 void ProductSplitter::multiply(Value sums) {
   AffineExpr k = builder.getAffineDimExpr(product.dims.k.front());
   unsigned lhsAt = *product.maps[0].getResultPosition(k), rhsAt = *product.maps[1].getResultPosition(k);
-  Value lhs = divide(product.lhs, lhsAt), rhs = divide(product.rhs, rhsAt);
+  Value lhs = buildPartView(builder, loc, product.lhs, lhsAt, parts);
+  Value rhs = buildPartView(builder, loc, product.rhs, rhsAt, parts);
   ArrayAttr maps = builder.getAffineMapArrayAttr(
       {addParts(product.maps[0], lhsAt), addParts(product.maps[1], rhsAt), addParts(product.maps[2], 0)});
   Operation *created;

@@ -28,7 +28,7 @@ Value fp8::findBuffer(Value memref) {
 }
 
 /// Records an access at the iteration's element. Returns false if it is at a computed one, which is stored,
-/// or if neighbouring iterations that store are not adjacent in memory.
+/// if neighbouring iterations that store are not adjacent in memory, or if the memory has no strides.
 bool LaneLoop::addElement(scf::ForOp inner, Operation *op, Value memref, ValueRange indices, bool isStore) {
   BufferAccesses &access = buffers[findBuffer(memref)];
   SmallVector<Value> iteration = nests.lookup(inner);
@@ -43,9 +43,10 @@ bool LaneLoop::addElement(scf::ForOp inner, Operation *op, Value memref, ValueRa
     access.loadsOthers = true;
     return !isStore;
   }
-  auto [strides, offset] = cast<MemRefType>(memref.getType()).getStridesAndOffset();
-  if (llvm::count_if(indices, isOwn) != int64_t(iteration.size()))
+  auto type = cast<MemRefType>(memref.getType());
+  if (!type.isStrided() || llvm::count_if(indices, isOwn) != int64_t(iteration.size()))
     return false;
+  auto [strides, offset] = type.getStridesAndOffset();
   if (indices.back() != iteration.back() || strides.back() != 1) {
     access.loadsOthers = readsApart = true;
     return !isStore;

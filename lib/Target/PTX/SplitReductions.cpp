@@ -9,6 +9,7 @@
 
 #include "LaneReduction.h"
 #include "LaneTeam.h"
+#include "fp8/Conversion/FP8ToGPU/PartViews.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Target/PTX/Passes.h"
@@ -67,11 +68,11 @@ static SmallVector<Operation *> findCombiners(linalg::GenericOp op) {
   return combiners;
 }
 
-/// Returns whether the code of `op` can run on views of its operands: it does not use positions, and each
-/// dimension of an operand is one of `op`.
+/// Returns whether the code of `op` can run on views of its operands: it does not use positions, each
+/// dimension of an operand is one of `op`, and operands have strides.
 static bool isMovable(linalg::GenericOp op) {
   bool hasIndex = op->walk([](linalg::IndexOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return !hasIndex &&
+  return !hasIndex && haveStrides(op->getOperands()) &&
          llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isProjectedPermutation(); });
 }
 
@@ -200,20 +201,6 @@ static Value takeRange(OpBuilder &b, linalg::GenericOp op, OpOperand &operand, u
   return memref::SubViewOp::create(b, op.getLoc(), operand.get(), offsets, sizes, strides);
 }
 
-/// Returns a view with two dimensions, parts and their elements, in place of one.
-static Value divide(OpBuilder &b, Location loc, Value memref, unsigned position, const Parts &parts) {
-  SmallVector<int64_t> shape(cast<MemRefType>(memref.getType()).getShape());
-  SmallVector<ReassociationIndices> groups;
-  for (int64_t dim = 0, next = 0; dim < int64_t(shape.size()); ++dim) {
-    groups.push_back({next++});
-    if (dim == position)
-      groups.back().push_back(next++);
-  }
-  shape[position] = parts.length;
-  shape.insert(shape.begin() + position, parts.count);
-  return memref::ExpandShapeOp::create(b, loc, shape, memref, groups);
-}
-
 /// Returns buffers for the values of all parts, which have the combiners' neutral elements. Neighbouring
 /// threads store neighbouring values.
 static SmallVector<Value> allocateParts(OpBuilder &b, linalg::GenericOp op, ArrayRef<Operation *> combiners,
@@ -255,7 +242,7 @@ static void reduceParts(OpBuilder &b, linalg::GenericOp op, ArrayRef<Value> valu
     AffineMap map = op.getMatchingIndexingMap(operand);
     std::optional<unsigned> position = map.getResultPosition(b.getAffineDimExpr(parts.dim));
     Value view = takeRange(b, op, *operand, parts.dim, 0, parts.count * parts.length);
-    inputs.push_back(position ? divide(b, op.getLoc(), view, *position, parts) : view);
+    inputs.push_back(position ? buildPartView(b, op.getLoc(), view, *position, parts.count) : view);
     maps.push_back(addParts(map, parts, /*isResult=*/false));
   }
   for (OpOperand &init : op.getDpsInitsMutable())

@@ -75,9 +75,10 @@ func.func @wraps(%x: memref<99999xi32>, %y: memref<i32>) {
 // What stays: reductions of up to 65,536 adjacent elements, which a block takes, those with many results, those that use positions, sums of bf16, and what is a part of a kernel.
 // CHECK-NOT: memref.expand_shape
 // CHECK: return
-func.func @others(%x: memref<4096x4096xf32>, %b: memref<99999xbf16>, %short: memref<65536xf32>, %y: memref<4096xf32>, %z: memref<i32>, %s: memref<bf16>,
+func.func @others(%blocks: memref<4096x4096xf32, affine_map<(i, j) -> (j floordiv 128, i, j mod 128)>>, %x: memref<4096x4096xf32>, %b: memref<99999xbf16>, %short: memref<65536xf32>, %y: memref<4096xf32>, %z: memref<i32>, %s: memref<bf16>,
                   %t: memref<f32>) {
   linalg.reduce {arith.addf} ins(%x : memref<4096x4096xf32>) outs(%y : memref<4096xf32>) dimensions = [1]
+  linalg.reduce {arith.addf} ins(%blocks : memref<4096x4096xf32, affine_map<(i, j) -> (j floordiv 128, i, j mod 128)>>) outs(%t : memref<f32>) dimensions = [0, 1]
   linalg.reduce {arith.addf} ins(%b : memref<99999xbf16>) outs(%s : memref<bf16>) dimensions = [0]
   linalg.reduce {arith.addf} ins(%short : memref<65536xf32>) outs(%t : memref<f32>) dimensions = [0]
   linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%b : memref<99999xbf16>) outs(%z : memref<i32>) {
