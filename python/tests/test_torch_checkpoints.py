@@ -193,3 +193,10 @@ def test_what_torch_saved_runs_nothing(tmp_path):
     with pytest.raises(fp8.StateError, match="names posix.mkdir, which no checkpoint of Transformer Engine needs"):
         te.read_extra_state(file)
     assert not (tmp_path / "made").exists()
+
+
+def test_programs_of_torchscript_are_not_loaded(monkeypatch):
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), file := io.BytesIO())
+    monkeypatch.setattr(torch.jit, "load", lambda *_, **__: pytest.fail("its code may run"))
+    with pytest.raises(fp8.StateError, match="is a program of TorchScript"):
+        te.read_extra_state(file)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -120,6 +121,9 @@ def _bytes(value: Any) -> bytes:
 def _load_saved(data: bytes) -> Any:
     import torch
 
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if any(name.endswith("/constants.pkl") for name in archive.namelist()):  # torch.load would run its code.
+            raise StateError("an _extra_state is a program of TorchScript, which no checkpoint of Transformer Engine needs: it is not read")
     return torch.load(io.BytesIO(data), map_location="cpu", pickle_module=_Pickles, weights_only=False)
 
 
