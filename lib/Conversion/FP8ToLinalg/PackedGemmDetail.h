@@ -62,6 +62,9 @@ OperandMatrix viewAsMatrix(mlir::OpBuilder &builder, mlir::Location loc, const P
                            unsigned rowDims, mlir::ArrayRef<mlir::OpFoldResult> offsets,
                            mlir::OpFoldResult rows);
 
+/// The least rows of a block, of products with as many: enough to use each panel of B several times.
+inline constexpr int64_t kLeastRows = 64;
+
 //===----------------------------------------------------------------------===//
 // PackedGemmPanels.cpp: packing
 //===----------------------------------------------------------------------===//

@@ -25,7 +25,7 @@ static constexpr int64_t kBlockElements = 8192;
 /// broadcasts alone are more than that.
 static constexpr int64_t kUnrolled = 8;
 
-/// Elements of B after which a tile prefetches one line of what comes next, and those of a line.
+/// The most elements of B after which a tile prefetches one line of what comes next, and those of a line.
 static constexpr int64_t kPrefetchElements = 128, kLineElements = 16;
 
 namespace {
@@ -76,8 +76,13 @@ private:
   void findAhead(OpBuilder &builder);
   /// Divides the block of B that comes next, from element `first` of its panel on, among the panels of A.
   void divideAhead(OpBuilder &builder, Value first);
-  /// Elements of B between two prefetches: no more than an iteration reads.
-  int64_t prefetchInterval() const { return std::min(kPrefetchElements, kUnrolled * tile.columns); }
+  /// Elements of B between two prefetches: the tiles of a block of the least rows prefetch all that comes next,
+  /// and an iteration has one at least.
+  int64_t prefetchInterval() const {
+    int64_t tiles = std::max<int64_t>(kLeastRows / tile.rows, 1);
+    return std::min({kPrefetchElements, static_cast<int64_t>(llvm::bit_floor<uint64_t>(tiles)) * kLineElements,
+                     kUnrolled * tile.columns});
+  }
   /// Adds `sums`, row `i` of those of a part, to the sums `before` of the parts before it.
   SmallVector<Value> addBlock(OpBuilder &builder, int64_t i, ValueRange before, ValueRange sums);
   void storeSums(OpBuilder &builder, Value isFirst, ValueRange sums);

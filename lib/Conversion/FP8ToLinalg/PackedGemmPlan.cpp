@@ -27,16 +27,17 @@ static constexpr int64_t kPartElements = 1 << 16;
 /// Indices of K that are packed at a time where there are many: panels that are longer would leave the caches
 /// before they are multiplied.
 static constexpr int64_t kSegment = 1024;
-/// Rows of a block: few enough for their panels to stay in the L2 cache, enough to use each panel of B
-/// several times.
-static constexpr int64_t kLeastRows = 64, kMostRows = 256;
+/// Rows of a block: few enough for their panels to stay in the L2 cache.
+static constexpr int64_t kMostRows = 256;
+/// More rows of a tile would not make the loads of B cheaper, and LLVM spills a sum of 14 rows of 2 vectors with
+/// 32 registers, because it loads elements of A early.
+static constexpr int64_t kMostTileRows = 13;
 
-/// A register for each vector of B and one for the element of A; all others hold sums. More than 14
-/// rows would not make the loads of B cheaper.
+/// A register for each vector of B and one for the element of A; all others hold sums.
 PackedGemmTile fp8::chooseTile(const VectorRegisters &registers, int64_t rows, int64_t columns) {
   bool isNarrow = !ShapedType::isDynamic(columns) && columns <= registers.lanes;
   int64_t vectors = isNarrow ? 1 : 2;
-  int64_t most = std::clamp<int64_t>((registers.count - 1 - vectors) / vectors, 1, 14);
+  int64_t most = std::clamp<int64_t>((registers.count - 1 - vectors) / vectors, 1, kMostTileRows);
   if (!ShapedType::isDynamic(rows) && rows > 0)
     most = llvm::divideCeil(rows, llvm::divideCeil(rows, most)); // panels of equal height
   return {most, vectors * registers.lanes};
@@ -57,14 +58,17 @@ static int64_t orElse(int64_t size, int64_t otherwise) {
   return ShapedType::isDynamic(size) ? otherwise : std::max<int64_t>(size, 1);
 }
 
-/// Chooses `cut`, `inner` and `step` for blocks of about `wanted` rows, if possible of whole tiles: the
-/// processor computes the rows that the last tile of a block lacks.
-static void cutRows(ProductPlan &plan, ArrayRef<int64_t> sizes, unsigned rowDims, int64_t wanted,
-                    int64_t tileRows) {
+/// Chooses `cut`, `inner` and `step` for blocks of about `wanted` rows, and their tile. If possible a block
+/// is of whole tiles: the processor computes the rows that the last tile of a block lacks.
+static void cutRows(ProductPlan &plan, const ProductSizes &product, unsigned rowDims, int64_t wanted,
+                    const VectorRegisters &registers) {
+  ArrayRef<int64_t> sizes = product.m;
   plan.cut = 0;
   plan.inner = plan.step = 1;
-  if (sizes.empty())
+  if (sizes.empty()) {
+    plan.tile = chooseTile(registers, 1, product.n);
     return;
+  }
   plan.cut = sizes.size() - 1;
   while (plan.cut > 0 && sizes.size() - plan.cut < rowDims && !ShapedType::isDynamic(sizes[plan.cut]) &&
          2 * plan.inner * sizes[plan.cut] <= wanted)
@@ -72,8 +76,9 @@ static void cutRows(ProductPlan &plan, ArrayRef<int64_t> sizes, unsigned rowDims
   int64_t size = orElse(sizes[plan.cut], wanted);
   int64_t blocks = llvm::divideCeil(size, std::max<int64_t>(wanted / plan.inner, 1));
   plan.step = llvm::divideCeil(size, blocks);
+  plan.tile = chooseTile(registers, plan.step * plan.inner, product.n);
   if (plan.inner == 1 && blocks > 1)
-    plan.step = llvm::alignTo(plan.step, tileRows);
+    plan.step = llvm::alignTo(plan.step, plan.tile.rows);
 }
 
 /// Returns the number of tasks, 1 for each dynamic size.
@@ -118,16 +123,13 @@ static ProductPlan chooseTasks(const ProductSizes &sizes, unsigned rowDims, bool
   int64_t wanted = kMostRows;
   if (plan.isParallel)
     wanted = std::clamp<int64_t>(rows / perProduct, kLeastRows, kMostRows);
-  int64_t tileRows = chooseTile(registers, ShapedType::kDynamic, sizes.n).rows;
-  cutRows(plan, sizes.m, rowDims, wanted, tileRows);
-  plan.tile = chooseTile(registers, plan.step * plan.inner, sizes.n);
+  cutRows(plan, sizes, rowDims, wanted, registers);
 
   int64_t enough = std::min(tasks, kEnoughTasks), byRows = countTasks(plan, sizes);
   if (!plan.isParallel || !mayCutColumns || byRows >= enough || ShapedType::isDynamic(sizes.n))
     return plan;
   ProductPlan byColumns = plan;
-  cutRows(byColumns, sizes.m, rowDims, kMostRows, tileRows);
-  byColumns.tile = chooseTile(registers, byColumns.step * byColumns.inner, sizes.n);
+  cutRows(byColumns, sizes, rowDims, kMostRows, registers);
   int64_t panels = llvm::divideCeil(orElse(sizes.n, 1), plan.tile.columns);
   bool isWhole =
       llvm::none_of(sizes.m, ShapedType::isDynamic) && countTasks(byColumns, sizes) == orElse(sizes.batch, 1);
