@@ -125,6 +125,7 @@ LogicalResult Compilation::runFront() {
   manifest = describeModule(module, getChosenRecipe(options.recipe), getTarget(module).getTargetName());
   manifest.options = report.options = describeOptions(options, recipe);
   report.weighedRecipes = options.recipe.weighedRecipes;
+  report.unusedOptions = takeUnusedOptions(module);
   report.memory.push_back({"state_bytes", "FP8 state: scales and amax histories", manifest.stateBytes});
   if (options.recipe.keepParameters)
     describeParameters();

@@ -92,6 +92,13 @@ static Error setMath(MathFunctions &field, StringRef name, StringRef value) {
   return Error::success();
 }
 
+static Error setUnusedOptions(bool &field, StringRef name, StringRef value) {
+  if (value != "error" && value != "report")
+    return invalid(name, value, "must be error or report");
+  field = value == "report";
+  return Error::success();
+}
+
 static Error setMixedPrecision(std::string &field, StringRef name, StringRef value) {
   if (!isMixedPrecision(value))
     return invalid(name, value, "must be off, bf16, f16 or tf32");
@@ -317,6 +324,13 @@ static constexpr Option kOptions[] = {
       Kind::optional},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.recipe.stochasticRounding, name, value);
+     }},
+    {{"unused-options", "error|report",
+      "Options that choose products and that no product fits, such as a misspelt --sites: an error "
+      "(default), "
+      "or a line of the report, for programs that are parts of a model"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setUnusedOptions(options.recipe.allowUnused, name, value);
      }},
     {{"calibrate", "", "Entries without gradients update the state too", Kind::flag},
      [](CompilerOptions &options, StringRef name, StringRef value) {

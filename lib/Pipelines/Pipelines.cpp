@@ -107,6 +107,7 @@ void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const
   select.dgrad = getKeptType(options.dgrad);
   select.wgrad = getKeptType(options.wgrad);
   select.allowUnsupported = options.allowUnsupported;
+  select.allowUnused = options.allowUnused;
   manager.addPass(createSelectSites(select));
   if (makesFP8(recipe, options))
     manager.addPass(createRaiseDequantization());
@@ -128,6 +129,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     apply.measureErrors = options.measureErrors;
     apply.stochasticRounding = options.stochasticRounding;
     apply.markWeights = options.keepParameters;
+    apply.allowUnused = options.allowUnused;
     manager.addPass(createApplyRecipe(apply));
     manager.addNestedPass<func::FuncOp>(createQuantizeBeforeGather());
     manager.addPass(createStackCasts());
@@ -138,7 +140,9 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
       layouts.weightsOnly = true;
       manager.addNestedPass<func::FuncOp>(createFoldTransposes());
       manager.addNestedPass<func::FuncOp>(createSelectLayouts(layouts));
-      manager.addPass(createKeepParameters());
+      KeepParametersOptions parameters;
+      parameters.allowUnused = options.allowUnused;
+      manager.addPass(createKeepParameters(parameters));
     }
   }
   manager.addPass(createFormGroupedMatmuls());
@@ -291,6 +295,9 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   Option<bool> allowUnsupported{*this, "allow-unsupported",
                                 llvm::cl::desc("allow a recipe that the target has no kernels for"),
                                 llvm::cl::init(false)};
+  Option<bool> allowUnused{*this, "allow-unused",
+                           llvm::cl::desc("list options that no product fits on the module; no error"),
+                           llvm::cl::init(false)};
   std::vector<std::unique_ptr<Option<std::string>>> parameters;
 
   RecipePipelineOptions() {
@@ -319,6 +326,7 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
     options.require = require;
     options.calibrate = calibrate;
     options.allowUnsupported = allowUnsupported;
+    options.allowUnused = allowUnused;
     for (const auto &parameter : parameters)
       if (!parameter->empty())
         options.parameters[parameter->getArgStr().str()] = *parameter;

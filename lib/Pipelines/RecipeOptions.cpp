@@ -156,6 +156,7 @@ OptionValues fp8::describeOptions(const RecipeOptions &options, RecipeAttrInterf
   list.emplace_back("require", orNull(options.require));
   list.emplace_back("calibrate", options.calibrate);
   list.emplace_back("stochastic_rounding", options.stochasticRounding);
+  list.emplace_back("unused_options", options.allowUnused ? "report" : "error");
   list.emplace_back("target", options.target);
   return list;
 }

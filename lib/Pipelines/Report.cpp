@@ -163,6 +163,14 @@ static llvm::json::Array lookAlikesToJSON(const std::vector<LookAlikeRecord> &re
   return list;
 }
 
+static llvm::json::Array unusedToJSON(const std::vector<UnusedOption> &options) {
+  llvm::json::Array list;
+  for (const UnusedOption &unused : options)
+    list.push_back(
+        llvm::json::Object{{"option", unused.option}, {"place", unused.place}, {"message", unused.message}});
+  return list;
+}
+
 llvm::json::Object fp8::optionsToJSON(const OptionValues &options) {
   llvm::json::Object object;
   for (const auto &[name, value] : options)
@@ -178,6 +186,7 @@ llvm::json::Object fp8::reportToJSON(const Report &report) {
   if (!report.parameters.empty())
     memory["fp8_parameters"] = parametersToJSON(report.parameters);
   return llvm::json::Object{{"options", optionsToJSON(report.options)},
+                            {"unused_options", unusedToJSON(report.unusedOptions)},
                             {"weighed_recipes", llvm::json::Array(report.weighedRecipes)},
                             {"sites", sitesToJSON(report.sites)},
                             {"others", lookAlikesToJSON(report.others)},

@@ -11,7 +11,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Regex.h"
 #include <map>
 #include <set>
 
@@ -220,18 +219,6 @@ static void printCode(ArrayRef<SiteRecord> sites, raw_ostream &os) {
     os << "  " << count << " of them: " << note << "\n";
 }
 
-/// Warns if the pattern of --keep matches no site, because that is probably a mistake.
-static void printUnusedKeep(const Report &report, raw_ostream &os) {
-  for (const auto &[name, value] : report.options) {
-    std::optional<StringRef> pattern = value.getAsString();
-    if (name != "keep" || !pattern)
-      continue;
-    llvm::Regex regex(*pattern);
-    if (llvm::none_of(report.sites, [&](const SiteRecord &record) { return regex.match(record.site); }))
-      os << "  --keep=" << *pattern << " matches no site\n";
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // The rest
 //===----------------------------------------------------------------------===//
@@ -303,7 +290,8 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
     os << "\n";
   }
   printSummary(report.sites, reasons, os);
-  printUnusedKeep(report, os);
+  for (const UnusedOption &unused : report.unusedOptions)
+    os << "  " << unused.message << "\n";
   printCode(report.sites, os);
   printMemory(report.memory, os);
   printCollectives(report.collectives, os);

@@ -65,6 +65,17 @@ def test_patterns_have_no_flags():
         compile_product(keep=re.compile("w", re.I))
 
 
+def test_options_that_fit_no_product_can_be_reported():
+    options = dict(sites="nope", site_recipe=["w=row", "w=none"], recipe="current")
+    assert compile_product(**options, unused_options="report").report.unused_options == {
+        "sites": "no site matches sites=nope",
+        "site_recipe[1]": "site_recipe=w=none is for no site: earlier site_recipe options match the same ones",
+    }
+    assert compile_product().report.unused_options == {}
+    with pytest.raises(fp8.CompileError, match="no site matches sites=nope"):
+        compile_product(sites="nope", unused_options="error")
+
+
 def test_keep_may_be_a_function():
     seen = []
     report = compile_product(keep=lambda site: seen.append(site) or site.k == 16).report

@@ -180,7 +180,43 @@ def test_a_pattern_that_matches_nothing(compile, option, code, pattern):
     assert done.returncode == code
     assert re.search(pattern, done.stderr) and done.stderr.count("\n") == 1
     if code == 0:
-        assert f"{option} matches no site" in done.stdout
+        assert f"\n  no site matches {option}\n" in done.stdout
+
+
+# Options that no product fits, with the words of the report for them.
+PARTS = [
+    (["--keep=h7"], [("keep", None, "no site matches --keep=h7")]),
+    (["--sites=h7", "--require=h8"], [("sites", None, "no site matches --sites=h7"), ("require", None, "no site matches --require=h8")]),
+    (["--site-recipe=h0=none", "--site-recipe=h7=row", "--site-recipe=h0/=row"],
+     [("site-recipe", 1, "no site matches --site-recipe=h7"),
+      ("site-recipe", 2, "--site-recipe=h0/=row is for no site: earlier --site-recipe options match the same ones")]),
+    (["--sites=h7", "--fp8-parameters", "--stochastic-rounding"],
+     [("sites", None, "no site matches --sites=h7"),
+      ("stochastic-rounding", None, "--stochastic-rounding=true: no gradient becomes FP8, so that nothing is rounded stochastically"),
+      ("fp8-parameters", None, "--fp8-parameters keeps no weight in FP8, because no product of a weight becomes FP8")]),
+    (["--keep=head"], []),
+]
+
+
+@pytest.mark.parametrize("options, unused", PARTS)
+def test_options_that_no_product_of_a_part_fits(compile, options, unused):
+    """--unused-options=report is for programs that are parts of a model: an option may fit a product of another one."""
+    done = compile(*options, "--unused-options=report", "--report=json")
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(done.stdout)
+    assert [(u["option"], u["place"], u["message"]) for u in report["unused_options"]] == unused
+    if "--sites=h7" in options:
+        assert {s["reason"] for s in report["sites"]} == {"does not match --sites=h7"}
+    shown = compile(*options, "--unused-options=report", "--report=text").stdout
+    assert all(f"\n  {message}\n" in shown for _, _, message in unused)
+
+
+def test_layers_that_no_product_of_a_part_has(compile, tmp_path):
+    (tmp_path / "m.mlir").write_text(PROGRAM.replace("h0", "a").replace("h1", "b"))
+    done = compile("--last=1", "--unused-options=report", "--report=json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [u["option"] for u in json.loads(done.stdout)["unused_options"]] == ["last"]
+    assert compile("--last=1").returncode == 1
 
 
 def test_lines_about_traffic_wrap(compile, tmp_path):

@@ -67,6 +67,8 @@ struct RecipeOptions {
   bool measureErrors = false;
   /// Allow a recipe that the target has no kernels for, to look at the IR.
   bool allowUnsupported = false;
+  /// Options that no product fits are part of the report, and are no errors.
+  bool allowUnused = false;
 };
 
 /// Returns the recipe as the text of an attribute; empty for none. The error names the option

@@ -8,6 +8,7 @@
 #define FP8_PIPELINES_REPORT_H
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/Transforms/UnusedOptions.h"
 #include "fp8/Pipelines/ParameterReport.h"
 #include "fp8/Pipelines/TrafficReport.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -70,6 +71,7 @@ struct Report {
   OptionValues options; ///< all options with their values, defaults included
   /// The recipes that `auto` was chosen from, a line each; empty for other recipes.
   std::vector<std::string> weighedRecipes;
+  std::vector<UnusedOption> unusedOptions; ///< that no product fits
   std::vector<SiteRecord> sites;
   std::vector<LookAlikeRecord> others;
   std::vector<CollectiveRecord> collectives; ///< in the order in which they start

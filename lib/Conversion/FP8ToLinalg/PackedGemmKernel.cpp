@@ -76,11 +76,12 @@ private:
   void findAhead(OpBuilder &builder);
   /// Divides the block of B that comes next, from element `first` of its panel on, among the panels of A.
   void divideAhead(OpBuilder &builder, Value first);
-  /// Elements of B between two prefetches: the tiles of a block of the least rows prefetch all that comes next,
-  /// and an iteration has one at least.
+  /// Elements of B between two prefetches: the tiles of a block of the least rows prefetch all that comes
+  /// next, and an iteration has one at least.
   int64_t prefetchInterval() const {
     int64_t tiles = std::max<int64_t>(kLeastRows / tile.rows, 1);
-    return std::min({kPrefetchElements, static_cast<int64_t>(llvm::bit_floor<uint64_t>(tiles)) * kLineElements,
+    return std::min({kPrefetchElements,
+                     static_cast<int64_t>(llvm::bit_floor<uint64_t>(tiles)) * kLineElements,
                      kUnrolled * tile.columns});
   }
   /// Adds `sums`, row `i` of those of a part, to the sums `before` of the parts before it.

@@ -29,8 +29,8 @@ static constexpr int64_t kPartElements = 1 << 16;
 static constexpr int64_t kSegment = 1024;
 /// Rows of a block: few enough for their panels to stay in the L2 cache.
 static constexpr int64_t kMostRows = 256;
-/// More rows of a tile would not make the loads of B cheaper, and LLVM spills a sum of 14 rows of 2 vectors with
-/// 32 registers, because it loads elements of A early.
+/// More rows of a tile would not make the loads of B cheaper, and LLVM spills a sum of 14 rows of 2 vectors
+/// with 32 registers, because it loads elements of A early.
 static constexpr int64_t kMostTileRows = 13;
 
 /// A register for each vector of B and one for the element of A; all others hold sums.

@@ -104,6 +104,34 @@ def posix_regex(name: str, value: Any) -> str:
     return value
 
 
+def site_recipes(value: Any) -> list[tuple[str, str]]:
+    """The pairs of pattern and recipe that the option `site_recipe` says.
+
+    >>> site_recipes(["h0/=block", "fc=#fp8.delayed_scaling<margin = 1>"])
+    [('h0/', 'block'), ('fc', '#fp8.delayed_scaling<margin = 1>')]
+    """
+    texts = to_arguments({"site_recipe": value})
+    return [_split(text.removeprefix("--site-recipe=")) for text in texts]
+
+
+def _split(text: str) -> tuple[str, str]:
+    """REGEX=RECIPE at the `=` that the compiler takes: the last one before an attribute."""
+    before, hash_, attribute = text.partition("=#")
+    if hash_:
+        return before, "#" + attribute
+    pattern, _, recipe = text.rpartition("=")
+    return pattern, recipe
+
+
+def python_names(text: str) -> str:
+    """The compiler's words with the names that options have in Python.
+
+    >>> python_names("--amax-history-len=4 is given 2 times")
+    'amax_history_len=4 is given 2 times'
+    """
+    return re.sub(r"(?<![\w-])--([a-z0-9][a-z0-9-]*)", lambda match: match[1].replace("-", "_"), text)
+
+
 def _pair(value: Any) -> str:
     if isinstance(value, str):
         return value

@@ -21,7 +21,7 @@ from typing import Any
 from . import _tools
 from ._config import config
 from ._errors import CompileError, Location, UnsupportedError, warn
-from ._options import OF_THE_COMMAND
+from ._options import OF_THE_COMMAND, python_names
 
 log = logging.getLogger("fp8")
 
@@ -100,12 +100,7 @@ def in_python_words(error: str) -> str:
     # The suggestion may be an option of the command line alone.
     if (meant := re.search(r"\. Did you mean '--?([\w-]+)[^']*'\?$", unknown)) and meant[1].replace("-", "_") in OF_THE_COMMAND:
         unknown = unknown[: meant.start()]
-    return _python_names(unknown).strip()
-
-
-def _python_names(text: str) -> str:
-    """--amax-history-len=4 as amax_history_len=4."""
-    return re.sub(r"(?<![\w-])--([a-z0-9][a-z0-9-]*)", lambda match: match[1].replace("-", "_"), text)
+    return python_names(unknown).strip()
 
 
 #: Where a caller keeps warnings that it shows itself.
@@ -131,7 +126,7 @@ def raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
         if not (match := DIAGNOSTIC.match(line)):
             notes.append(line)
             continue
-        place, text = Location(match[1], int(match[2]), int(match[3])), _python_names(match[5])
+        place, text = Location(match[1], int(match[2]), int(match[3])), python_names(match[5])
         if match[4] == "error":
             errors[place, text] = None  # Once, also where it is that of several products.
         elif failed:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import _report_html, _report_table
+from . import _options, _report_html, _report_table
 from ._errors import Location
 
 #: A location of the compiler's: "file:3:58" or "name (file:3:58)", where the file's name may have blanks and parentheses.
@@ -81,6 +81,15 @@ class Report:
         """Every option that was in force."""
         return dict(self._contents.get("options") or {})
 
+    @property
+    def unused_options(self) -> dict[str, str]:
+        """Options that no product fits, with the reason. Of several `site_recipe` the second is "site_recipe[1]".
+
+        Only `keep` may be one, unless the program was compiled with unused_options="report".
+        """
+        unused = self._contents.get("unused_options") or []
+        return {_name_of(record): _options.python_names(record["message"]) for record in unused}
+
     def to_json(self) -> str:
         """The report as fp8-compile writes it with --report=json."""
         return json.dumps(self._contents, indent=2, sort_keys=True)
@@ -101,6 +110,11 @@ class Report:
 
     def __str__(self) -> str:
         return self._text if self._text is not None else self.summary()
+
+
+def _name_of(unused: Mapping[str, Any]) -> str:
+    place = unused.get("place")
+    return str(unused["option"]).replace("-", "_") + (f"[{place}]" if place is not None else "")
 
 
 def _site(record: Mapping[str, Any]) -> Site:

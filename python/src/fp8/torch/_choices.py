@@ -4,37 +4,20 @@
 """The options that choose products, for a model whose code PyTorch captures as several graphs.
 
 fp8-compile refuses an option that no product of a program fits. Of a model's graphs one may have
-such a product and another none: that one is compiled without the option.
+such a product and another none, so that the reports of the graphs together say what fits none.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from .. import _options
-from .._errors import CompileError, Location, warn
+from .._errors import Location, warn
 from .._library import Library
-from .._report import Report
 from . import _import
 
-#: Options of delayed scaling, which other recipes have not.
-OF_DELAYED = ("margin", "amax_history_len", "amax_compute_algo", "ignore_non_finite", "executed_mask", "init")
-
-#: Options that contradict recipe="none" where no site has a recipe of its own.
-_OF_FP8 = ("fp8_parameters", "stochastic_rounding", "fp8_attention", *OF_DELAYED)
-
-_UNMATCHED = re.compile(r"no site matches (sites|keep|require)=(.*); the report lists (?:the sites|them)$")
-_USELESS = {
-    "fp8_parameters keeps no weight in FP8, because": ("fp8_parameters",),
-    "stochastic_rounding=true: no gradient becomes FP8": ("stochastic_rounding",),
-    "first and last need layers": ("first", "last"),
-}
-
-#: `keep` in place of `sites` where none matches: all products of the graph stay as they are. No user writes it so.
-_KEEP_ALL = "(.*)|(.*)"
+_NAMES = ("sites", "keep", "require", "first", "last", "fp8_parameters", "stochastic_rounding")
 
 
 class Choices:
@@ -50,36 +33,17 @@ class Choices:
         self._called: set[int] = set()
 
     def compile(self, text: str, line: Location | None, options: Mapping[str, Any]) -> Library:
-        """Compiles a graph, without the options that it has no use for; `line` is its first one."""
-        given, dropped = _named(options), dict[str, str]()
-        while True:
-            try:
-                library, unmatched = _import.compile_text(text, line, options, _UNMATCHED)
-                break
-            except CompileError as error:
-                fewer = _without(options, error.message)
-                useless = _named(options) - _named(fewer or options)
-                # A model that is one graph has no other graph that the option might fit.
-                if fewer is None or not (self.is_broken or useless <= self._used):
-                    raise _in_users_words(error, dropped) from None
-                dropped.update(dict.fromkeys(useless, error.message))
-                options = fewer
-            except ValueError:
-                # All that became FP8 may have been at the sites of a dropped option.
-                if not dropped or not set(_OF_FP8) & set(options):
-                    raise
-                options = {name: value for name, value in options.items() if name not in _OF_FP8}
-        if unmatched and "sites" not in dropped:
-            dropped["keep"] = unmatched[0]
-        self._note(given, dropped)
-        return library
-
-    def _note(self, given: set[str], dropped: Mapping[str, str]) -> None:
-        self._used |= given - set(dropped)
-        self.doubts = {name: message for name, message in {**self.doubts, **dropped}.items() if name not in self._used | self._told}
+        """Compiles a graph; `line` is its first one. An option that it has no use for is an error where the model has no other graph."""
+        given = _named(options)
+        is_part = bool(given) and (self.is_broken or bool(self._used))
+        library = _import.compile_text(text, line, {**options, "unused_options": "report"} if is_part else options)
+        unused = library.report.unused_options if is_part else {}
+        self._used |= given - set(unused)
+        self.doubts = {name: message for name, message in {**self.doubts, **unused}.items() if name not in self._used | self._told}
         self._called.clear()
         if not self.is_broken:
             self.warn()
+        return library
 
     def call(self, graph: object) -> None:
         """Notes a call while there are doubts: with a graph's second one all graphs of the model are compiled."""
@@ -94,55 +58,8 @@ class Choices:
         self._told |= set(self.doubts)
         self.doubts = {}
 
-    def report(self, library: Library, sites: Any) -> Report:
-        """A graph's report, which says `sites` where the graph was compiled with another option instead."""
-        report = _import.report_of(library)
-        if report.options.get("keep") != _KEEP_ALL or sites in (None, "linear", "all"):
-            return report
-        old, new = "matches --keep=" + _KEEP_ALL, "does not match --sites=" + str(getattr(sites, "pattern", sites))
-        return Report(json.loads(report.to_json().replace(old, json.dumps(new)[1:-1])), str(report).replace(old, new))
-
-
-def _in_users_words(error: CompileError, dropped: Mapping[str, str]) -> CompileError:
-    """The error without what stands for `sites`."""
-    if "sites" not in dropped:
-        return error
-    message = error.message.replace(f"matches keep={_KEEP_ALL}", "does not match sites")
-    return type(error)(message, error.location, error.notes, error.source_path)
-
-
-def _without(options: Mapping[str, Any], message: str) -> dict[str, Any] | None:
-    """The options without the one that the compiler refuses because no product fits it; None for another error."""
-    for beginning, names in _USELESS.items():
-        if message.startswith(beginning):
-            return {name: value for name, value in options.items() if name not in names}
-    recipes = site_recipes(options.get("site_recipe"))
-    for place, (pattern, _) in enumerate(recipes):
-        is_hidden = message.startswith(f"site_recipe={pattern}=") and " is for no site" in message
-        if is_hidden or message.startswith(f"no site matches site_recipe={pattern};"):
-            return {**options, "site_recipe": [f"{p}={r}" for p, r in recipes[:place] + recipes[place + 1 :]]}
-    if not (found := _UNMATCHED.match(message)):
-        return None
-    fewer = {name: value for name, value in options.items() if name != found[1]}
-    return {**fewer, "keep": _KEEP_ALL} if found[1] == "sites" else fewer
-
-
-def site_recipes(value: Any) -> list[tuple[str, str]]:
-    """The pairs of pattern and recipe that the option `site_recipe` says."""
-    texts = _options.to_arguments({"site_recipe": value})
-    return [_split(text.removeprefix("--site-recipe=")) for text in texts]
-
-
-def _split(text: str) -> tuple[str, str]:
-    """REGEX=RECIPE at the `=` that the compiler takes: the last one before an attribute."""
-    before, hash_, attribute = text.partition("=#")
-    if hash_:
-        return before, "#" + attribute
-    pattern, _, recipe = text.rpartition("=")
-    return pattern, recipe
-
 
 def _named(options: Mapping[str, Any]) -> set[str]:
-    """The options that choose products, by name; the pairs of `site_recipe` with their patterns."""
-    names = {name for name in ("sites", "keep", "require", "first", "last", "fp8_parameters", "stochastic_rounding") if options.get(name)}
-    return names | {f"site_recipe={pattern}={recipe}" for pattern, recipe in site_recipes(options.get("site_recipe"))}
+    """The options that choose products, with the names that a report gives them."""
+    pairs = _options.site_recipes(options.get("site_recipe"))
+    return {name for name in _NAMES if options.get(name)} | {f"site_recipe[{i}]" for i in range(len(pairs))}

@@ -18,6 +18,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx import Node
 from torch.utils import _pytree
 
+from .. import _options
 from .. import recipe as recipes
 from .. import state as states
 from .._errors import CompileError, StateError, UnsupportedError
@@ -25,7 +26,6 @@ from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import
 from ._casts import Casts, pointers
-from ._choices import site_recipes
 from ._run import Runner, check_devices, check_options
 from ._state import State, described, from_arrays
 
@@ -152,7 +152,7 @@ class Exported:
         return f"<fp8.torch.Exported: {self.library.report.summary()}{scales}>"
 
     def _compile(self, **options: Any) -> Library:
-        return _import.compile_text(self._graph.text, self._graph.line, {**self._options, **options})[0]
+        return _import.compile_text(self._graph.text, self._graph.line, {**self._options, **options})
 
     def _compile_kept(self) -> Library:
         """With the weights kept in FP8, where the program has one that can be."""
@@ -245,7 +245,7 @@ def _for_calibration(options: Mapping[str, Any]) -> dict[str, Any]:
     {'recipe': '#fp8.delayed_scaling<margin = 1, amax_history_len = 2, amax_compute_algo = max, init = current>'}
     """
     found = {name: recipes.to_text(options[name]) for name in ("recipe", "fprop", "dgrad", "wgrad") if name in options}
-    pairs = site_recipes(options.get("site_recipe"))
+    pairs = _options.site_recipes(options.get("site_recipe"))
     is_word = "delayed" in [*found.values(), *(recipe for _, recipe in pairs)]
     changed: dict[str, Any] = {name: _with_two_amaxes(text) for name, text in found.items()}
     if pairs:

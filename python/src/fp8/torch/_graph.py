@@ -19,6 +19,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
 from torch.utils.checkpoint import CheckpointPolicy
 
+from .. import _options
 from .. import state as _state
 from .._errors import CompileError, StateError
 from .._library import Library
@@ -26,7 +27,6 @@ from .._report import Report
 from ..recipe import to_text
 from . import _capture, _import
 from ._casts import Casts, advise, pointers
-from ._choices import OF_DELAYED, site_recipes
 from ._inference import TrainedScales
 from ._pair import Pair
 from ._run import Runner
@@ -34,6 +34,9 @@ from ._state import State, described, from_arrays
 
 if TYPE_CHECKING:
     from ._backend import Backend
+
+#: Options of delayed scaling, which other recipes have not.
+_OF_DELAYED = ("margin", "amax_history_len", "amax_compute_algo", "ignore_non_finite", "executed_mask", "init")
 
 
 class Graph:
@@ -64,7 +67,7 @@ class Graph:
     @property
     def report(self) -> Report:
         """What became of every product of this graph."""
-        return self._owner.choices.report(self.library, self._owner.options.get("sites"))
+        return _import.report_of(self.library)
 
     @property
     def state(self) -> State | None:
@@ -166,9 +169,9 @@ class Graph:
     def build_without_state(self, part: GraphModule) -> Library:
         """Compiles the graph for inference with current scaling wherever the options say delayed scaling."""
         owner = self._owner
-        recipes = [f"{pattern}={_current_for(recipe)}" for pattern, recipe in site_recipes(owner.options.get("site_recipe"))]
+        recipes = [f"{pattern}={_current_for(recipe)}" for pattern, recipe in _options.site_recipes(owner.options.get("site_recipe"))]
         options: dict[str, Any] = {"recipe": _current_for(owner.recipe), "site_recipe": recipes, "fp8_parameters": False, "stochastic_rounding": False}
-        return self.build({"main": part}, **options, **dict.fromkeys(OF_DELAYED))
+        return self.build({"main": part}, **options, **dict.fromkeys(_OF_DELAYED))
 
     def _begin(self, arguments: Sequence[Tensor]) -> State | None:
         """The state for a call of the pair."""

@@ -165,11 +165,8 @@ def clean_path(path: str) -> str:
     return path.replace("..", ".").strip(".")
 
 
-def compile_text(text: str, line: Location | None, options: Mapping[str, Any], own: re.Pattern[str] | None = None) -> tuple[Library, list[str]]:
-    """Compiles the text of graphs, and gives the warnings that fit the pattern `own`; shows the others.
-
-    Errors and warnings about the whole program are at `line`, a line of the user's.
-    """
+def compile_text(text: str, line: Location | None, options: Mapping[str, Any]) -> Library:
+    """Compiles the text of graphs. Errors and warnings about the whole program are at `line`, a line of the user's."""
     lines = text.split("\n")
 
     def placed(place: Location | None) -> Location | None:
@@ -182,10 +179,9 @@ def compile_text(text: str, line: Location | None, options: Mapping[str, Any], o
         except CompileError as error:
             raise type(error)(error.message, placed(error.location), error.notes, error.source_path) from None
     for place, message in kept:
-        if own is None or not own.match(message):
-            known = placed(place)
-            warn(f"{known}: {message}" if known else message)
-    return library, [message for _, message in kept if own is not None and own.match(message)]
+        known = placed(place)
+        warn(f"{known}: {message}" if known else message)
+    return library
 
 
 def report_of(library: Library) -> Report:

@@ -196,7 +196,7 @@ class _Compiled:
         carry = {i: i for i in range(len(self._slots))}
         text = _import.to_linalg({"main": graph}, {"main": names})
         line = _import.definition(owner._module.users_modules())
-        self.library, _ = _import.compile_text(text, line, {**owner.options, "recipe": owner.recipe, "carry": carry})
+        self.library = _import.compile_text(text, line, {**owner.options, "recipe": owner.recipe, "carry": carry})
         self._prepared = self.library.prepare("main")
         loss = _capture.values_of(graph)[len(self._slots)]
         self._loss = tuple(loss.shape), loss.dtype

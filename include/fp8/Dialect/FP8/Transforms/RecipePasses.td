@@ -28,6 +28,10 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     has in a wider type (f32 where bf16 is asked for) stays in that, and its reason
     says so; one that it has in another type is an error. `none` keeps it in any type.
 
+    A regex in `sites`, `require` or `site-recipes` that no site matches is an error, as are `first` and `last`
+    of a program without layers. With `allow-unused` the module lists them instead, for programs that are
+    parts of a model: `fp8.unused_options = [{message = "no site matches --sites=head", option = "sites"} ]`.
+
     `site-recipes` gives sites recipes of their own: the first pair whose regex matches a
     site holds for it, before `fprop`, `dgrad`, `wgrad` and `recipe`. A word instead of a
     recipe is `none` or a type, as in `fprop`. Such a recipe that the target has no
@@ -75,7 +79,9 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     Option<"require", "require", "std::string", "\"\"",
            "all, or a regex of sites: one of them that does not become FP8 is an error">,
     Option<"allowUnsupported", "allow-unsupported", "bool", "false",
-           "choose sites for a recipe that the target has no kernels for, to look at the IR">
+           "choose sites for a recipe that the target has no kernels for, to look at the IR">,
+    Option<"allowUnused", "allow-unused", "bool", "false",
+           "options that no product fits are listed on the module, and are no errors">
   ];
 }
 
@@ -283,7 +289,9 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     Option<"measureErrors", "measure-errors", "bool", "false",
            "each cast outside of loops adds a result: its root mean square error, relative">,
     Option<"markWeights", "mark-weights", "bool", "false",
-           "each cast of a weight gets the attribute fp8.weight, for fp8-keep-parameters">
+           "each cast of a weight gets the attribute fp8.weight, for fp8-keep-parameters">,
+    Option<"allowUnused", "allow-unused", "bool", "false",
+           "stochastic rounding without a gradient in FP8 is listed on the module, and is no error">
   ];
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
@@ -538,6 +546,10 @@ def KeepParameters : Pass<"fp8-keep-parameters", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"allowUnused", "allow-unused", "bool", "false",
+           "that no product of a weight becomes FP8 is listed on the module, and is no error">
+  ];
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
 }
 

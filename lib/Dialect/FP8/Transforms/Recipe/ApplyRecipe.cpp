@@ -8,6 +8,7 @@
 #include "RecipeRewriter.h"
 #include "fp8/Analysis/TensorIdentity.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/UnusedOptions.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -224,9 +225,12 @@ private:
     }
     if (isAny)
       return success();
-    return getOperation().emitError() << "--stochastic-rounding=true: no gradient becomes FP8, so that "
-                                         "nothing is rounded stochastically; "
-                                         "drop the option, or let dgrad or wgrad become FP8";
+    return checkUnused(getOperation(), allowUnused,
+                       {"stochastic-rounding",
+                        {},
+                        "--stochastic-rounding=true: no gradient becomes FP8, so that nothing is rounded "
+                        "stochastically"},
+                       "; drop the option, or let dgrad or wgrad become FP8");
   }
 
   LogicalResult rewrite(Program &program, const StateLayout &layout) {

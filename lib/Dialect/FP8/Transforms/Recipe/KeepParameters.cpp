@@ -9,6 +9,7 @@
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/UnusedOptions.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -218,6 +219,8 @@ private:
 
 class KeepParameters : public impl::KeepParametersBase<KeepParameters> {
 public:
+  using impl::KeepParametersBase<KeepParameters>::KeepParametersBase;
+
   void runOnOperation() final {
     std::vector<Entry> entries;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -286,9 +289,12 @@ private:
     if (keepsAny)
       return success();
     if (!refused)
-      return getOperation().emitError(
-          "--fp8-parameters keeps no weight in FP8, because no product of a weight "
-          "becomes FP8 (--report says why); leave it out, or let one become FP8");
+      return checkUnused(
+          getOperation(), allowUnused,
+          {"fp8-parameters",
+           {},
+           "--fp8-parameters keeps no weight in FP8, because no product of a weight becomes FP8"},
+          " (--report says why); leave it out, or let one become FP8");
     return refused->op->emitError() << "--fp8-parameters keeps no weight in FP8; that of site '"
                                     << refused->site << "': " << refused->reason;
   }

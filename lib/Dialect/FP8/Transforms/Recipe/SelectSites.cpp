@@ -9,6 +9,7 @@
 #include "fp8/Analysis/OneHot.h"
 #include "fp8/Analysis/Sites/LayerNumbers.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/UnusedOptions.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -63,9 +64,13 @@ public:
     });
     if (!ok)
       return signalPassFailure();
-    // Only --keep may match no site, because one pattern is often used for many models.
-    if (!keep.empty() && !selection.keep.isUsed(getOperation()))
-      getOperation()->emitWarning() << "no site matches --keep=" << keep << "; the report lists them";
+    // Only --keep may always match no site, because one pattern is often used for many models.
+    if (keep.empty() || selection.keep.isUsed(getOperation()))
+      return;
+    UnusedOption unused{"keep", {}, "no site matches --keep=" + keep};
+    noteUnused(getOperation(), unused);
+    if (!allowUnused)
+      getOperation()->emitWarning() << unused.message << "; the report lists them";
   }
 
 private:
@@ -75,10 +80,10 @@ private:
     if (failed(selection.sites.compile(module, "sites", named ? "" : StringRef(sites))) ||
         failed(selection.keep.compile(module, "keep", keep)) ||
         failed(selection.require.compile(module, "require", require == "all" ? "" : StringRef(require))) ||
-        failed(selection.siteRecipes.parse(module, siteRecipes)) || failed(findKeptLayers(selection)) ||
-        (!named && failed(selection.sites.checkUsed(module, "sites", sites))) ||
-        (!require.empty() && require != "all" &&
-         failed(selection.require.checkUsed(module, "require", require))))
+        failed(selection.siteRecipes.parse(module, siteRecipes, allowUnused)) ||
+        failed(findKeptLayers(selection)) ||
+        (!named && failed(checkMatched(selection.sites, "sites", sites))) ||
+        (!require.empty() && require != "all" && failed(checkMatched(selection.require, "require", require))))
       return failure();
     if (!recipe.empty())
       selection.recipe = dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(recipe, &getContext()));
@@ -93,6 +98,15 @@ private:
     if (sites == "linear")
       findOneHotSites(selection);
     return success();
+  }
+
+  /// Checks that a site matches the pattern, the value of an option.
+  LogicalResult checkMatched(const SitePattern &pattern, StringRef option, StringRef value) {
+    if (pattern.isUsed(getOperation()))
+      return success();
+    return checkUnused(getOperation(), allowUnused,
+                       {option.str(), {}, ("no site matches --" + option + "=" + value).str()},
+                       "; the report lists the sites");
   }
 
   /// Refuses E5M2 for all tensors of all roles. Forward products alone may have it.
@@ -245,9 +259,12 @@ private:
       numbers.insert(entry.second);
     int64_t count = numbers.size();
     if (count == 0)
-      return module.emitError(
-          "--first and --last need layers, but no number in the site names varies while the "
-          "rest of the name repeats; choose sites with --keep");
+      return checkUnused(module, allowUnused,
+                         {first ? "first" : "last",
+                          {},
+                          "--first and --last need layers, but no number in the site names varies while the "
+                          "rest of the name repeats"},
+                         "; choose sites with --keep");
     if (first > count - last) // first + last could overflow
       return module.emitError() << "--first=" << first.getValue() << " and --last=" << last.getValue()
                                 << " name more than the " << count << " layers of this program";

@@ -5,6 +5,7 @@
 // Regular expressions for names of sites, and the recipes of sites that they match.
 
 #include "SitePatterns.h"
+#include "fp8/Dialect/FP8/Transforms/UnusedOptions.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -40,13 +41,6 @@ bool SitePattern::isUsed(Operation *module) const {
   return hasSite(module, [&](StringRef site) { return matches(site); });
 }
 
-LogicalResult SitePattern::checkUsed(Operation *module, StringRef option, StringRef text) const {
-  if (isUsed(module))
-    return success();
-  return module->emitError() << "no site matches --" << option << "=" << text
-                             << "; the report lists the sites";
-}
-
 /// Reads one pair of the option `site-recipes`, [regex, recipe or word].
 static FailureOr<SiteRecipe> parsePair(Operation *module, Attribute attribute) {
   auto pair = dyn_cast<ArrayAttr>(attribute);
@@ -60,26 +54,38 @@ static FailureOr<SiteRecipe> parsePair(Operation *module, Attribute attribute) {
   SiteRecipe result{{}, ("--site-recipe=" + regex.getValue() + "=").str(), recipe, name};
   if (regex.empty())
     return module->emitError() << result.option << name << " needs a regex before the recipe";
-  if (failed(result.pattern.compile(module, "site-recipe", regex)) ||
-      failed(result.pattern.checkUsed(module, "site-recipe", regex)))
+  if (failed(result.pattern.compile(module, "site-recipe", regex)))
     return failure();
   return result;
 }
 
-LogicalResult SiteRecipes::parse(Operation *module, StringRef text) {
+/// Checks that a site has the recipe.
+LogicalResult SiteRecipes::checkUsed(ModuleOp module, const SiteRecipe &recipe, int64_t place,
+                                     bool allowUnused) const {
+  if (hasSite(module, [&](StringRef site) { return recipe.pattern.matches(site) && !find(site); }))
+    return success();
+  if (!recipe.pattern.isUsed(module))
+    return checkUnused(
+        module, allowUnused,
+        {"site-recipe", place, "no site matches " + StringRef(recipe.option).drop_back().str()},
+        "; the report lists the sites");
+  return checkUnused(
+      module, allowUnused,
+      {"site-recipe", place,
+       recipe.option + recipe.word + " is for no site: earlier --site-recipe options match the same ones"},
+      ", and the first holds; drop it, or give it first");
+}
+
+LogicalResult SiteRecipes::parse(ModuleOp module, StringRef text, bool allowUnused) {
   if (text.empty())
     return success();
   auto list = dyn_cast_or_null<ArrayAttr>(parseAttribute(text, module->getContext()));
   if (!list)
     return module->emitError() << "site-recipes=" << text << " is not an array attribute of pairs";
-  for (Attribute attribute : list) {
+  for (auto [place, attribute] : llvm::enumerate(list)) {
     FailureOr<SiteRecipe> recipe = parsePair(module, attribute);
-    if (failed(recipe))
+    if (failed(recipe) || failed(checkUsed(module, *recipe, place, allowUnused)))
       return failure();
-    if (!hasSite(module, [&](StringRef site) { return recipe->pattern.matches(site) && !find(site); }))
-      return module->emitError() << recipe->option << recipe->word
-                                 << " is for no site: earlier --site-recipe options match the same ones, and "
-                                    "the first holds; drop it, or give it first";
     recipes.push_back(std::move(*recipe));
   }
   return success();

@@ -9,6 +9,7 @@
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SITEPATTERNS_H
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Regex.h"
 #include <optional>
 #include <vector>
@@ -23,8 +24,6 @@ public:
   bool matches(llvm::StringRef site) const { return regex && regex->match(site); }
   /// Returns whether a product in `module` is of a site that matches.
   bool isUsed(mlir::Operation *module) const;
-  /// Reports a pattern that no site matches: it is probably misspelt, and would silently do nothing.
-  mlir::LogicalResult checkUsed(mlir::Operation *module, llvm::StringRef option, llvm::StringRef text) const;
 
 private:
   std::optional<llvm::Regex> regex;
@@ -41,14 +40,18 @@ struct SiteRecipe {
 /// The recipes of sites, in the order of the options.
 class SiteRecipes {
 public:
-  /// Reads the option `site-recipes` of fp8-select-sites; an error is reported at `module`.
-  mlir::LogicalResult parse(mlir::Operation *module, llvm::StringRef text);
+  /// Reads the option `site-recipes` of fp8-select-sites; an error is reported at `module`. A pair that is
+  /// for no site is an error unless `allowUnused`.
+  mlir::LogicalResult parse(mlir::ModuleOp module, llvm::StringRef text, bool allowUnused);
   /// Returns the first that matches, or null.
   const SiteRecipe *find(llvm::StringRef site) const;
   auto begin() const { return recipes.begin(); }
   auto end() const { return recipes.end(); }
 
 private:
+  mlir::LogicalResult checkUsed(mlir::ModuleOp module, const SiteRecipe &recipe, int64_t place,
+                                bool allowUnused) const;
+
   std::vector<SiteRecipe> recipes;
 };
 
