@@ -234,3 +234,27 @@ def test_an_error_or_warning_of_the_whole_program_has_a_line_of_the_users(fresh_
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
         torch.compile(model, backend=fp8.torch.backend(first=1, recipe="#fp8.current_scaling<format = e5m2>"))(*BATCH[:1])
     assert raised.value.inner_exception.location == (torch_steps.__file__, line, 1)
+
+
+class Twice(nn.Module):
+    """Products of a module and of an operator, each on a line of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(16, 32), nn.Parameter(torch.randn(32, 8))
+
+    def forward(self, x):
+        h = self.up(x)  # up
+        return h @ self.down  # down
+
+
+def test_the_report_has_the_users_line_of_every_product():
+    """Of gradients, too: the line of the product that they are of."""
+    model = Twice()
+    step = fp8.torch.train_step(model, nn.functional.mse_loss, torch.optim.SGD(model.parameters(), 0.1), recipe="current")
+    step(torch.randn(16, 16), torch.randn(16, 8))
+    lines = open(__file__).readlines()
+    found = [(site.site, site.role, site.place) for site in step.report().sites]
+    assert sorted(role for _, role, _ in found) == ["dgrad", "fprop", "fprop", "wgrad", "wgrad"]
+    for site, _, place in found:
+        assert place.file == __file__ and f"# {site}" in lines[place.line - 1]

@@ -207,6 +207,9 @@ def definition(modules: Iterable[nn.Module]) -> Location | None:
 
 def user_line(node: Node) -> Location | None:
     """The line of the user's code that the node comes from: the innermost that is neither torch's nor this package's."""
+    if (place := (node.meta.get("custom") or {}).get("line")) is not None:
+        file, number = place
+        return Location(file, number, 1)
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
     for file, line in reversed(frames):
         if not file.startswith((*OWN_FOLDERS, "<")):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,10 @@ from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
 
 from .._errors import Location, UnsupportedError, warn
-from . import _capture, _decompose, _optimizer
+from . import _capture, _decompose, _import, _optimizer
 from ._model import Loss
 
 if TYPE_CHECKING:
@@ -110,6 +112,7 @@ def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:
         contextlib.ExitStack() as stack,
         _named_modules(module),
         torch.fx.traceback.preserve_node_meta(),
+        _Lines(),
         _capture.tracing(),
         _capture.known_tensors(),
         _optimizer.compiling(),
@@ -152,6 +155,18 @@ def _annotated(forward: Callable[..., Any], path: str) -> Callable[..., Any]:
 
     under_path.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
     return under_path
+
+
+class _Lines(TorchFunctionMode):  # type: ignore[misc]
+    """Nodes get the line of the user's that calls torch's function; autograd copies it to those of the gradient."""
+
+    def __torch_function__(self, function: Callable[..., Any], types: Any, arguments: Any = (), options: Any = None) -> Any:
+        frame = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename.startswith((*_import.OWN_FOLDERS, "<")):
+            frame = frame.f_back  # type: ignore[assignment]
+        place = {"line": (frame.f_code.co_filename, frame.f_lineno)} if frame is not None else {}
+        with torch.fx.traceback.annotate(place):
+            return function(*arguments, **(options or {}))
 
 
 class _KeepNames(Interpreter):  # type: ignore[misc]
