@@ -37,6 +37,7 @@ DEFAULTS = {
     "require": None,
     "fp8_attention": False,
     "calibrate": False,
+    "unused_options": "error",
     "stochastic_rounding": False,
     "target": "cpu",
     "mixed_precision": "off",
