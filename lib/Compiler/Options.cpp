@@ -326,9 +326,8 @@ static constexpr Option kOptions[] = {
        return setFlag(options.recipe.stochasticRounding, name, value);
      }},
     {{"unused-options", "error|report",
-      "Options that choose products and that no product fits, such as a misspelt --sites: an error "
-      "(default), "
-      "or a line of the report, for programs that are parts of a model"},
+      "Options that fit no product, such as a misspelt --sites: an error (default), or lines of the report, "
+      "for programs that are parts of a model"},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setUnusedOptions(options.recipe.allowUnused, name, value);
      }},

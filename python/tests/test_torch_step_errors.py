@@ -237,7 +237,7 @@ def test_an_error_or_warning_of_the_whole_program_has_a_line_of_the_users(fresh_
 
 
 class Twice(nn.Module):
-    """Products of a module and of an operator, each on a line of its own."""
+    """Products of a module and of an operator, each on a line of its own; the second with annotations of the user's."""
 
     def __init__(self):
         super().__init__()
@@ -245,7 +245,8 @@ class Twice(nn.Module):
 
     def forward(self, x):
         h = self.up(x)  # up
-        return h @ self.down  # down
+        with torch.fx.traceback.annotate({"module": "mine", "line": 3}):
+            return h @ self.down  # down
 
 
 def test_the_report_has_the_users_line_of_every_product():

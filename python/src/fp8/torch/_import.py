@@ -40,6 +40,9 @@ except ImportError as error:
 #: As the compiler writes it.
 _LINE_OF_INPUT = re.compile(r" \(<stdin>:\d+:\d+\)|<stdin>:\d+:\d+")
 
+#: What annotations say of a node, beside those of the user's: the path of its module, and the file and number of its line.
+MODULE, LINE = "fp8.module", "fp8.line"
+
 #: The code in these folders is not the user's.
 OWN_FOLDERS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
 
@@ -144,8 +147,8 @@ def _is_backward(node: Node) -> bool:
 def module_path(node: Node) -> str:
     """The path of the innermost module that the node comes from, "" where it comes from none."""
     custom = node.meta.get("custom") or {}
-    if "module" in custom:
-        return str(custom["module"])
+    if MODULE in custom:
+        return str(custom[MODULE])
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
     if not stack:
         return ""
@@ -207,7 +210,7 @@ def definition(modules: Iterable[nn.Module]) -> Location | None:
 
 def user_line(node: Node) -> Location | None:
     """The line of the user's code that the node comes from: the innermost that is neither torch's nor this package's."""
-    if (place := (node.meta.get("custom") or {}).get("line")) is not None:
+    if (place := (node.meta.get("custom") or {}).get(LINE)) is not None:
         file, number = place
         return Location(file, number, 1)
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")

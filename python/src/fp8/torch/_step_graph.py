@@ -93,7 +93,7 @@ def capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule
         grads = [functools.reduce(torch.add, [outputs[place] for place in gradients[p]]) for p in parameters]
         state_end = len(slots) - len(mutated)
         # The compiler keeps products under this name in high precision.
-        with torch.fx.traceback.annotate({"module": f"update({type(owner.optimizer).__name__})"}):
+        with torch.fx.traceback.annotate({_import.MODULE: f"update({type(owner.optimizer).__name__})"}):
             new = update(*values[: len(parameters)], *grads, *values[len(parameters) : state_end], *values[rates:first_constant])
         return [*new, *(outputs[place] for place in mutated.values()), outputs[loss]]
 
@@ -150,7 +150,7 @@ def _named_modules(root: nn.Module) -> Iterator[None]:
 
 def _annotated(forward: Callable[..., Any], path: str) -> Callable[..., Any]:
     def under_path(*arguments: Any, **options: Any) -> Any:
-        with torch.fx.traceback.annotate({"module": path}):
+        with torch.fx.traceback.annotate({_import.MODULE: path}):
             return forward(*arguments, **options)
 
     under_path.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
@@ -164,7 +164,7 @@ class _Lines(TorchFunctionMode):  # type: ignore[misc]
         frame = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename.startswith((*_import.OWN_FOLDERS, "<")):
             frame = frame.f_back  # type: ignore[assignment]
-        place = {"line": (frame.f_code.co_filename, frame.f_lineno)} if frame is not None else {}
+        place = {_import.LINE: (frame.f_code.co_filename, frame.f_lineno)} if frame is not None else {}
         with torch.fx.traceback.annotate(place):
             return function(*arguments, **(options or {}))
 

@@ -31,6 +31,7 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     A regex in `sites`, `require` or `site-recipes` that no site matches is an error, as are `first` and `last`
     of a program without layers. With `allow-unused` the module lists them instead, for programs that are
     parts of a model: `fp8.unused_options = [{message = "no site matches --sites=head", option = "sites"} ]`.
+    A `keep` that no site matches is a warning, and always listed.
 
     `site-recipes` gives sites recipes of their own: the first pair whose regex matches a
     site holds for it, before `fprop`, `dgrad`, `wgrad` and `recipe`. A word instead of a
