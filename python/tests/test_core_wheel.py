@@ -52,6 +52,16 @@ print("fp8.matmul" in fp8.opt({product()!r}, "builtin.module(fp8-ingest-pipeline
     assert done.stdout == "16.0\nTrue\nTrue\n", done.stderr
 
 
+def test_an_editable_installation_has_its_tools_in_another_folder(tmp_path, monkeypatch):
+    """As scikit-build-core installs one: the package's path has both folders."""
+    program = tmp_path / "fp8" / "bin" / "fp8-tools"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    monkeypatch.setattr(fp8.config, "tool_dir", None)
+    monkeypatch.setattr(fp8, "__path__", [str(tmp_path / "fp8"), *fp8.__path__])
+    assert fp8._tools.find("fp8-compile") == program
+
+
 TRY_WHEEL = """
 import fp8, numpy as np, small_programs
 library = fp8.compile(small_programs.PAIR, recipe="current", sites="all", pair=("forward", "backward", 1))

@@ -51,7 +51,8 @@ def find(name: str) -> pathlib.Path:
 def _roots() -> Iterator[pathlib.Path]:
     """Folders with bin and lib, the first to be preferred."""
     yield from _chosen()
-    yield PACKAGE
+    # Of an editable installation the Python files are in one folder, and what was built is in another.
+    yield from map(pathlib.Path, sys.modules[__package__].__path__)
     # <checkout>/python/src/fp8
     checkout = PACKAGE.parents[2]
     if (checkout / "python" / "src" / "fp8").is_dir():
