@@ -4,9 +4,9 @@
 //
 // Any text as a manifest: refused with a message, or states of it can be created.
 
-#include "../src/core/Manifest.h"
-#include "../src/core/StateColumns.h"
 #include "../src/core/Status.h"
+#include "../src/program/Manifest.h"
+#include "../src/program/StateColumns.h"
 #include "FuzzSupport.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -5,9 +5,9 @@
 // Comparisons: first of hashes, and of the whole text only where those differ.
 
 #include "Compare.h"
-#include "../core/Library.h"
 #include "../core/Status.h"
 #include "../core/Tensors.h"
+#include "../program/Library.h"
 
 #include <algorithm>
 #include <cstring>

@@ -7,7 +7,7 @@
 #ifndef FP8RT_COLLECTIVES_PARTS_H
 #define FP8RT_COLLECTIVES_PARTS_H
 
-#include "../core/Library.h"
+#include "../program/Library.h"
 #include "Ranks.h"
 
 namespace fp8rt::collectives {

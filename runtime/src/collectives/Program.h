@@ -7,7 +7,7 @@
 #ifndef FP8RT_COLLECTIVES_PROGRAM_H
 #define FP8RT_COLLECTIVES_PROGRAM_H
 
-#include "../core/Library.h"
+#include "../program/Library.h"
 
 #include "fp8rt/communicator.h"
 

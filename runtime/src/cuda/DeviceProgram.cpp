@@ -6,8 +6,8 @@
 
 #include "DeviceProgram.h"
 
-#include "../core/Profiler.h"
 #include "../core/Status.h"
+#include "../program/Profiler.h"
 
 #include <algorithm>
 #include <cctype>

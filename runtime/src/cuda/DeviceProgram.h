@@ -7,7 +7,7 @@
 #ifndef FP8RT_CUDA_DEVICEPROGRAM_H
 #define FP8RT_CUDA_DEVICEPROGRAM_H
 
-#include "../core/Library.h"
+#include "../program/Library.h"
 #include "DeviceMemory.h"
 
 namespace fp8rt::cuda {

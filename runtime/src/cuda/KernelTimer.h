@@ -7,7 +7,7 @@
 #ifndef FP8RT_CUDA_KERNELTIMER_H
 #define FP8RT_CUDA_KERNELTIMER_H
 
-#include "../core/Profiler.h"
+#include "../program/Profiler.h"
 #include "Device.h"
 
 #include <vector>

@@ -4,8 +4,8 @@
 //
 // The columns of a state in a file, matched by site and tensor with those of a program that has others.
 
-#ifndef FP8RT_CORE_STATECOLUMNS_H
-#define FP8RT_CORE_STATECOLUMNS_H
+#ifndef FP8RT_PROGRAM_STATECOLUMNS_H
+#define FP8RT_PROGRAM_STATECOLUMNS_H
 
 #include <string>
 #include <utility>
@@ -56,4 +56,4 @@ std::string renameColumns(const std::string &text, const Renames &renames, std::
 
 } // namespace fp8rt
 
-#endif // FP8RT_CORE_STATECOLUMNS_H
+#endif // FP8RT_PROGRAM_STATECOLUMNS_H

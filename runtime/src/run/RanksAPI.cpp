@@ -4,18 +4,18 @@
 //
 // The C ABI of ranks.h.
 
-#include "../core/Prepared.h"
-#include "../core/Session.h"
+#include "../collectives/Compare.h"
+#include "../collectives/HostRanks.h"
+#include "../collectives/Program.h"
+#include "../collectives/local/LocalChannel.h"
+#include "../collectives/messages/MessageChannel.h"
+#include "../collectives/mpi/MpiMessenger.h"
+#include "../collectives/nccl/NcclRanks.h"
+#include "../collectives/tcp/TcpMessenger.h"
 #include "../core/Status.h"
 #include "../core/Tensors.h"
-#include "Compare.h"
-#include "HostRanks.h"
-#include "Program.h"
-#include "local/LocalChannel.h"
-#include "messages/MessageChannel.h"
-#include "mpi/MpiMessenger.h"
-#include "nccl/NcclRanks.h"
-#include "tcp/TcpMessenger.h"
+#include "Prepared.h"
+#include "Session.h"
 
 #include "fp8rt/ranks.h"
 

@@ -4,8 +4,8 @@
 //
 // A compiled library that is loaded into this process.
 
-#ifndef FP8RT_CORE_LIBRARY_H
-#define FP8RT_CORE_LIBRARY_H
+#ifndef FP8RT_PROGRAM_LIBRARY_H
+#define FP8RT_PROGRAM_LIBRARY_H
 
 #include "Manifest.h"
 
@@ -57,4 +57,4 @@ struct fp8rt_library {
   std::shared_ptr<const fp8rt::Library> shared;
 };
 
-#endif // FP8RT_CORE_LIBRARY_H
+#endif // FP8RT_PROGRAM_LIBRARY_H

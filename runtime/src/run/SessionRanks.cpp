@@ -7,9 +7,9 @@
 #include "../collectives/Compare.h"
 #include "../collectives/Parts.h"
 #include "../collectives/Program.h"
+#include "../core/Status.h"
+#include "../core/Tensors.h"
 #include "Session.h"
-#include "Status.h"
-#include "Tensors.h"
 
 using namespace fp8rt;
 using collectives::Ranks;

@@ -5,7 +5,7 @@
 // Parses the list of kernels, adds up their times, and the C ABI of profiler.h.
 
 #include "Profiler.h"
-#include "Status.h"
+#include "../core/Status.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -4,12 +4,12 @@
 //
 // An entry point with descriptions of its tensors; each call fills in their data.
 
-#ifndef FP8RT_CORE_PREPARED_H
-#define FP8RT_CORE_PREPARED_H
+#ifndef FP8RT_RUN_PREPARED_H
+#define FP8RT_RUN_PREPARED_H
 
+#include "../collectives/StagedRanks.h"
 #include "../cuda/Launcher.h"
-#include "../cuda/StagedRanks.h"
-#include "State.h"
+#include "../program/State.h"
 
 #include "fp8rt/prepared.h"
 
@@ -89,4 +89,4 @@ struct fp8rt_prepared : fp8rt::Prepared {
   using Prepared::Prepared;
 };
 
-#endif // FP8RT_CORE_PREPARED_H
+#endif // FP8RT_RUN_PREPARED_H

@@ -5,11 +5,11 @@
 // Collectives of a program on a device through a communicator in host memory: what is sent is copied to the
 // host first, and what is received is copied back. This waits for the device, so it cannot be captured.
 
-#ifndef FP8RT_CUDA_STAGEDRANKS_H
-#define FP8RT_CUDA_STAGEDRANKS_H
+#ifndef FP8RT_COLLECTIVES_STAGEDRANKS_H
+#define FP8RT_COLLECTIVES_STAGEDRANKS_H
 
-#include "../collectives/Ranks.h"
-#include "DeviceProgram.h"
+#include "../cuda/DeviceProgram.h"
+#include "Ranks.h"
 
 #include <map>
 
@@ -41,4 +41,4 @@ private:
 
 } // namespace fp8rt::cuda
 
-#endif // FP8RT_CUDA_STAGEDRANKS_H
+#endif // FP8RT_COLLECTIVES_STAGEDRANKS_H

@@ -4,8 +4,8 @@
 //
 // The rules between the fields of a manifest.
 
-#ifndef FP8RT_CORE_MANIFESTRULES_H
-#define FP8RT_CORE_MANIFESTRULES_H
+#ifndef FP8RT_PROGRAM_MANIFESTRULES_H
+#define FP8RT_PROGRAM_MANIFESTRULES_H
 
 #include "Manifest.h"
 
@@ -22,4 +22,4 @@ void checkManifest(const Manifest &manifest);
 
 } // namespace fp8rt
 
-#endif // FP8RT_CORE_MANIFESTRULES_H
+#endif // FP8RT_PROGRAM_MANIFESTRULES_H

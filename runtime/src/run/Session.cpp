@@ -7,8 +7,8 @@
 
 #include "Session.h"
 #include "../collectives/Program.h"
-#include "Status.h"
-#include "Tensors.h"
+#include "../core/Status.h"
+#include "../core/Tensors.h"
 
 #include <algorithm>
 

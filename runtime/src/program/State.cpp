@@ -5,9 +5,9 @@
 // The FP8 state: initial values, export, and the C ABI of state.h.
 
 #include "State.h"
+#include "../core/Status.h"
+#include "../core/Tensors.h"
 #include "StateImport.h"
-#include "Status.h"
-#include "Tensors.h"
 
 #include <algorithm>
 

@@ -4,9 +4,9 @@
 //
 // The C ABI of gpu.h.
 
-#include "../core/Session.h"
 #include "../core/Status.h"
-#include "DeviceProgram.h"
+#include "../cuda/DeviceProgram.h"
+#include "Session.h"
 
 #include "fp8rt/gpu.h"
 

@@ -5,8 +5,8 @@
 // Parses the manifest from JSON to structs and checks the type of every field.
 // ManifestRules.cpp checks rules between fields.
 
+#include "../core/Status.h"
 #include "ManifestRules.h"
-#include "Status.h"
 
 #include "fp8rt/call.h"
 

@@ -5,7 +5,7 @@
 // The rules between the fields of a manifest, one function each.
 
 #include "ManifestRules.h"
-#include "Status.h"
+#include "../core/Status.h"
 
 #include <algorithm>
 #include <set>

@@ -4,8 +4,8 @@
 //
 // The tensors of the FP8 state, in host or device memory.
 
-#ifndef FP8RT_CORE_STATE_H
-#define FP8RT_CORE_STATE_H
+#ifndef FP8RT_PROGRAM_STATE_H
+#define FP8RT_PROGRAM_STATE_H
 
 #include "Library.h"
 
@@ -67,4 +67,4 @@ struct fp8rt_state {
   std::vector<DLTensor> views;
 };
 
-#endif // FP8RT_CORE_STATE_H
+#endif // FP8RT_PROGRAM_STATE_H

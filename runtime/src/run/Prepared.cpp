@@ -6,7 +6,7 @@
 
 #include "Prepared.h"
 #include "../collectives/Program.h"
-#include "Status.h"
+#include "../core/Status.h"
 
 #include "fp8rt/gpu.h"
 

@@ -4,9 +4,9 @@
 //
 // The C ABI of session.h.
 
+#include "../core/Status.h"
+#include "../core/Tensors.h"
 #include "Session.h"
-#include "Status.h"
-#include "Tensors.h"
 
 using namespace fp8rt;
 

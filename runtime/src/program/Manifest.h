@@ -4,11 +4,11 @@
 //
 // The manifest of a compiled library, parsed and checked.
 
-#ifndef FP8RT_CORE_MANIFEST_H
-#define FP8RT_CORE_MANIFEST_H
+#ifndef FP8RT_PROGRAM_MANIFEST_H
+#define FP8RT_PROGRAM_MANIFEST_H
 
-#include "Processor.h"
-#include "Tensor.h"
+#include "../core/Processor.h"
+#include "../core/Tensor.h"
 
 #include "fp8rt/library.h"
 
@@ -85,4 +85,4 @@ Manifest parseManifest(const std::string &text);
 
 } // namespace fp8rt
 
-#endif // FP8RT_CORE_MANIFEST_H
+#endif // FP8RT_PROGRAM_MANIFEST_H

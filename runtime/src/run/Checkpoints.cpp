@@ -5,7 +5,7 @@
 // Checkpoints: copies that a thread writes, and the C ABI of checkpoints.h.
 
 #include "Checkpoints.h"
-#include "AtomicFile.h"
+#include "../core/AtomicFile.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -6,9 +6,9 @@
 // of another length.
 
 #include "StateImport.h"
+#include "../core/Status.h"
 #include "Manifest.h"
 #include "State.h"
-#include "Status.h"
 
 #include <algorithm>
 #include <cfloat>

@@ -5,7 +5,7 @@
 // Copies around collectives.
 
 #include "StagedRanks.h"
-#include "../collectives/Collective.h"
+#include "Collective.h"
 
 using namespace fp8rt;
 using namespace fp8rt::cuda;

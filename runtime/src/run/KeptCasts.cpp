@@ -6,8 +6,8 @@
 // does not hold their casts, because none was made yet or because the weights are others. A step that
 // computes new weights casts them itself.
 
+#include "../core/Status.h"
 #include "Session.h"
-#include "Status.h"
 
 using namespace fp8rt;
 

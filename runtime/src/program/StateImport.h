@@ -4,11 +4,11 @@
 //
 // What a program takes from a state that it, or another program, has saved.
 
-#ifndef FP8RT_CORE_STATEIMPORT_H
-#define FP8RT_CORE_STATEIMPORT_H
+#ifndef FP8RT_PROGRAM_STATEIMPORT_H
+#define FP8RT_PROGRAM_STATEIMPORT_H
 
+#include "../core/Tensors.h"
 #include "StateColumns.h"
-#include "Tensors.h"
 
 #include "fp8rt/state.h"
 
@@ -33,4 +33,4 @@ void renameSites(fp8rt_tensors &tensors, const Renames &renames);
 
 } // namespace fp8rt
 
-#endif // FP8RT_CORE_STATEIMPORT_H
+#endif // FP8RT_PROGRAM_STATEIMPORT_H

@@ -5,8 +5,8 @@
 // Loading compiled libraries, and the C ABI of library.h.
 
 #include "Library.h"
-#include "ElfFile.h"
-#include "Status.h"
+#include "../core/ElfFile.h"
+#include "../core/Status.h"
 
 #include <dlfcn.h>
 

@@ -5,7 +5,7 @@
 // Matching columns by site and tensor, and renaming sites.
 
 #include "StateColumns.h"
-#include "Status.h"
+#include "../core/Status.h"
 
 #include <algorithm>
 #include <map>

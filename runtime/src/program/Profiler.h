@@ -4,8 +4,8 @@
 //
 // Measures the kernels of steps.
 
-#ifndef FP8RT_CORE_PROFILER_H
-#define FP8RT_CORE_PROFILER_H
+#ifndef FP8RT_PROGRAM_PROFILER_H
+#define FP8RT_PROGRAM_PROFILER_H
 
 #include "Library.h"
 #include "fp8rt/profiler.h"
@@ -65,4 +65,4 @@ struct fp8rt_profiler {
   std::shared_ptr<fp8rt::Profiler> shared;
 };
 
-#endif // FP8RT_CORE_PROFILER_H
+#endif // FP8RT_PROGRAM_PROFILER_H

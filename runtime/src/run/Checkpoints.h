@@ -4,11 +4,11 @@
 //
 // A thread that writes checkpoints while steps run, and the files that it keeps.
 
-#ifndef FP8RT_CORE_CHECKPOINTS_H
-#define FP8RT_CORE_CHECKPOINTS_H
+#ifndef FP8RT_RUN_CHECKPOINTS_H
+#define FP8RT_RUN_CHECKPOINTS_H
 
-#include "Status.h"
-#include "Tensors.h"
+#include "../core/Status.h"
+#include "../core/Tensors.h"
 
 #include "fp8rt/checkpoints.h"
 
@@ -82,4 +82,4 @@ struct fp8rt_checkpoints : fp8rt::Checkpoints {
   using Checkpoints::Checkpoints;
 };
 
-#endif // FP8RT_CORE_CHECKPOINTS_H
+#endif // FP8RT_RUN_CHECKPOINTS_H

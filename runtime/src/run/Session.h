@@ -4,13 +4,13 @@
 //
 // An entry with its buffers, run step by step, on the host or on a device.
 
-#ifndef FP8RT_CORE_SESSION_H
-#define FP8RT_CORE_SESSION_H
+#ifndef FP8RT_RUN_SESSION_H
+#define FP8RT_RUN_SESSION_H
 
+#include "../collectives/StagedRanks.h"
 #include "../cuda/Execution.h"
-#include "../cuda/StagedRanks.h"
-#include "Profiler.h"
-#include "State.h"
+#include "../program/Profiler.h"
+#include "../program/State.h"
 
 #include "fp8rt/session.h"
 
@@ -116,4 +116,4 @@ struct fp8rt_session : fp8rt::Session {
   using Session::Session;
 };
 
-#endif // FP8RT_CORE_SESSION_H
+#endif // FP8RT_RUN_SESSION_H
