@@ -14,7 +14,7 @@
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "fp8/InitAll.h"
-#include "fp8/Pipelines/RankMemory.h"
+#include "fp8/Report/RankMemory.h"
 #include "fp8/Target/TargetBackend.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Verifier.h"

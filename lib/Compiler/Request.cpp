@@ -6,7 +6,7 @@
 // --pair say.
 
 #include "Request.h"
-#include "fp8/Dialect/FP8/IR/ProductMarks.h"
+#include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/IR/Builders.h"
 

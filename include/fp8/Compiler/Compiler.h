@@ -20,8 +20,8 @@
 #define FP8_COMPILER_COMPILER_H
 
 #include "fp8/Compiler/Options.h"
-#include "fp8/Pipelines/Manifest.h"
-#include "fp8/Pipelines/Report.h"
+#include "fp8/Report/Manifest.h"
+#include "fp8/Report/Report.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Location.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -8,7 +8,7 @@
 #ifndef FP8_PIPELINES_PIPELINES_H
 #define FP8_PIPELINES_PIPELINES_H
 
-#include "fp8/Pipelines/Report.h"
+#include "fp8/Report/Report.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
 #include <map>

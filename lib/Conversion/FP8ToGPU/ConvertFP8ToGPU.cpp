@@ -6,7 +6,7 @@
 // and replaces it, or leaves it for convert-fp8-to-linalg.
 
 #include "Lowering.h"
-#include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
+#include "fp8/Conversion/FP8ToLinalg/MatmulEpilogue.h"
 #include "fp8/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

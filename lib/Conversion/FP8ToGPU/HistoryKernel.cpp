@@ -7,7 +7,7 @@
 // the order of the rows with the recipe's code, then all of them write the rows one place further up.
 
 #include "Lowering.h"
-#include "Product.h"
+#include "Kernel/KernelArguments.h"
 #include "fp8/Dialect/FP8/IR/ScalarBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -5,7 +5,7 @@
 // Lowers fp8.compute_scale to a kernel with a thread per amax, which runs the formula of the recipe.
 
 #include "Lowering.h"
-#include "Product.h"
+#include "Kernel/KernelArguments.h"
 #include "fp8/Analysis/Sites/SiteNames.h"
 #include "fp8/Dialect/FP8/IR/ScalarBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

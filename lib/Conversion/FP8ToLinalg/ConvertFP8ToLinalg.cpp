@@ -4,7 +4,8 @@
 //
 // Lowers every operation of the fp8 dialect on memrefs, or emits an error if it has no lowering.
 
-#include "Lowering.h"
+#include "Cast/CastLowering.h"
+#include "Matmul/MatmulLowering.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"

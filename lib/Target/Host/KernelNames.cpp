@@ -9,7 +9,7 @@
 #include "fp8/Analysis/Sites/SiteNames.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
-#include "fp8/Dialect/FP8/IR/ProductMarks.h"
+#include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -10,7 +10,7 @@
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
-#include "fp8/Dialect/FP8/IR/ProductMarks.h"
+#include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/HostCode.h"
 #include "fp8/Target/Host/Passes.h"

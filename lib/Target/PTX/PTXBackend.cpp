@@ -4,7 +4,7 @@
 //
 // The TargetBackendInterface of #fp8.chip.
 
-#include "DeviceCode.h"
+#include "Code/DeviceCode.h"
 #include "fp8/Target/PTX/PTXTarget.h"
 #include "fp8/Target/TargetBackend.h"
 

@@ -7,7 +7,7 @@
 
 #include "fp8/InitAll.h"
 #include "fp8/Pipelines/Pipelines.h"
-#include "fp8/Pipelines/Report.h"
+#include "fp8/Report/Report.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/InitAllDialects.h"

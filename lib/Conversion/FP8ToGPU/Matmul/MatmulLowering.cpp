@@ -1,0 +1,100 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lowers matrix products: chooses a configuration, and lets the family's builder make the kernel.
+
+#include "Epilogue.h"
+#include "MatmulLowering.h"
+#include "MatmulConfig.h"
+#include "fp8/Conversion/GenericCode.h"
+#include "fp8/Conversion/Kernel.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// Returns whether the scales of lhs or rhs are packed: one for each 32 elements along K. Those of a vector
+/// are told apart from others of rank 1 by their number, where it is known.
+static bool isPacked(const Product &product, bool isLhs) {
+  auto type = cast<MemRefType>((isLhs ? product.lhsScaleInv : product.rhsScaleInv).getType());
+  AffineMap map = product.maps[isLhs ? 0 : 1];
+  auto fits = [&](auto entry) {
+    return entry.value() == (llvm::is_contained(product.dims.k, map.getDimPosition(entry.index())) ? 32 : 1);
+  };
+  int64_t k = product.knownSize(product.dims.k);
+  bool isPlain =
+      map.getNumResults() == 1 &&
+      (ShapedType::isDynamic(k) || type.getDimSize(0) != int64_t(llvm::divideCeil(k, kPart)) * kPackedBytes);
+  return isa<Float8E8M0FNUType>(type.getElementType()) && type.getRank() == 1 && !isPlain &&
+         llvm::all_of(llvm::enumerate(isLhs ? product.lhsBlock : product.rhsBlock), fits);
+}
+
+bool fp8::canScale(const Chip &chip, const Product &product) {
+  if (!product.lhsScaleInv)
+    return true;
+  if (product.scalesAlongK == ScalesAlongK::packed)
+    return chip.hasMXScales && isPacked(product, true) && isPacked(product, false);
+  int64_t block = product.getBlockOfK();
+  return block % kSmallestBlock == 0 && getElementTypeOrSelf(product.lhsScaleInv).isF32() &&
+         getElementTypeOrSelf(product.rhsScaleInv).isF32();
+}
+
+/// Returns whether kernels can number rows, columns, bytes along K and tiles, as far as sizes are known.
+static bool isCountable(const ProductProblem &problem) {
+  auto known = [](int64_t size) { return std::max<int64_t>(size, 1); };
+  int64_t batch = known(problem.batch), m = known(problem.m), n = known(problem.n);
+  double smallestTiles = double(batch) * double(m) * double(n) / (64 * 16);
+  return std::max({batch, m, n, known(problem.k)}) <= kMostOfDimension &&
+         known(problem.k) * problem.lhs.getIntOrFloatBitWidth() / 8 <= kMostOfDimension &&
+         smallestTiles <= double(kMostOfDimension);
+}
+
+/// Returns whether there is nothing to sum, or sums in f64: generic code computes the epilogue then.
+static bool hasNoKernel(const ProductProblem &problem, const Product &product) {
+  return getElementTypeOrSelf(product.out).isF64() ||
+         llvm::is_contained({problem.batch, problem.m, problem.n, problem.k}, 0);
+}
+
+bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &context) {
+  if (!Epilogue::isValid(op))
+    return false;
+  Product product(op);
+  if (!canScale(context.chip, product)) {
+    remarkGeneric(op, "stays generic code on the GPU",
+                  "kernels have an f32 scale for each multiple of " + Twine(kSmallestBlock) +
+                      " elements along K, or E8M0 scales as fp8.pack_scales arranges them");
+    return false;
+  }
+  ProductProblem problem = describeProblem(product);
+  if (hasNoKernel(problem, product))
+    return false;
+  if (!isCountable(problem)) {
+    remarkGeneric(op, "stays generic code on the GPU", kTooLarge);
+    return false;
+  }
+  FailureOr<ProductConfig> config = findProductConfig(context.chip, product);
+  if (failed(config)) {
+    context.hasErrors = true;
+    return false;
+  }
+  if (!config->family)
+    return lowerSimtProduct(builder, product, context);
+  switch (*config->family) {
+  case ProductFamily::mma:
+    return lowerMmaProduct(builder, product, *config, context);
+  case ProductFamily::wgmma:
+  case ProductFamily::tcgen05:
+    return lowerWideProduct(builder, product, *config, context);
+  }
+  llvm_unreachable("all families are listed");
+}
+
+std::optional<FailureOr<ProductConfig>> fp8::findPlainConfig(const Chip &chip, Operation *op) {
+  Product product(op);
+  if (!canScale(chip, product))
+    return std::nullopt;
+  ProductProblem problem = describeProblem(product);
+  if (hasNoKernel(problem, product) || !isCountable(problem))
+    return std::nullopt;
+  return findProductConfig(chip, product);
+}

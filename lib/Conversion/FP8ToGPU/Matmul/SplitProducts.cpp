@@ -1,0 +1,183 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products that have few tiles and a long K become several products of parts of K, whose sums are added: one
+// block computes a tile, and most multiprocessors would have none.
+
+#include "MatmulConfig.h"
+#include "fp8/Conversion/FP8ToGPU/Kernels.h"
+#include "fp8/Conversion/FP8ToGPU/PartViews.h"
+#include "fp8/Conversion/FP8ToLinalg/MatmulEpilogue.h"
+#include "fp8/Conversion/Kernel.h"
+#include "fp8/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_SPLITPRODUCTS
+#include "fp8/Conversion/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+/// A shorter K is not worth the launches that add up the parts; a part has at least so many bytes of K.
+static constexpr int64_t kLongBytes = 4096, kLeastPartBytes = 1024;
+/// The sums of all parts are written and read once.
+static constexpr int64_t kMostParts = 16;
+
+/// Returns whether the epilogue is of single elements: amaxes and sums over rows are better off in the
+/// kernel.
+static bool hasElementEpilogue(Operation *op) {
+  ElementRegion region = *ElementRegion::of(op);
+  bool sums = llvm::any_of(region.extraMaps(), [&](AffineMap map) { return region.sums(map); });
+  return region.amaxes.empty() && !sums && !ProductResults::of(op)->outScale;
+}
+
+/// Returns into how many parts of K to divide a product; 1 for none.
+static int64_t countParts(const Chip &chip, const Product &product, const ProductConfig &config) {
+  int64_t m = product.knownSize(product.dims.m), n = product.knownSize(product.dims.n);
+  int64_t k = product.knownSize(product.dims.k);
+  if (llvm::is_contained({m, n, k}, ShapedType::kDynamic) || product.dims.k.size() != 1 ||
+      !product.dims.batch.empty() || product.scalesAlongK != ScalesAlongK::none ||
+      !haveStrides({product.lhs, product.rhs}))
+    return 1;
+  int64_t bytes = k * getElementTypeOrSelf(product.lhs).getIntOrFloatBitWidth() / 8;
+  int64_t rows = config.isSwapped ? n : m, columns = config.isSwapped ? m : n;
+  int64_t tiles = llvm::divideCeil(rows, config.tileM) * llvm::divideCeil(columns, config.tileN);
+  if (bytes < kLongBytes || 2 * tiles >= chip.multiprocessors)
+    return 1;
+  int64_t parts = std::min({chip.multiprocessors / tiles, bytes / kLeastPartBytes, kMostParts});
+  while (parts > 1 && k % (parts * kPart) != 0)
+    --parts;
+  return parts;
+}
+
+namespace {
+/// Divides one product.
+class ProductSplitter {
+public:
+  /// `unit` is a scale of 1.
+  ProductSplitter(const Product &product, int64_t parts, llvm::function_ref<memref::GlobalOp()> unit)
+      : product(product), parts(parts), unit(unit), builder(product.op), loc(product.op->getLoc()) {}
+
+  LogicalResult split();
+
+private:
+  AffineMap addParts(AffineMap map, unsigned at);
+  void multiply(Value sums);
+
+  const Product &product;
+  int64_t parts;
+  llvm::function_ref<memref::GlobalOp()> unit;
+  OpBuilder builder;
+  Location loc;
+};
+} // namespace
+
+/// Returns the map of an operand or of the result with the parts as dimension `at`.
+AffineMap ProductSplitter::addParts(AffineMap map, unsigned at) {
+  SmallVector<AffineExpr> results(map.getResults());
+  results.insert(results.begin() + at, builder.getAffineDimExpr(map.getNumDims()));
+  return AffineMap::get(map.getNumDims() + 1, 0, results, builder.getContext());
+}
+
+/// Creates the products of the parts, whose sums, without scales, become `sums`.
+void ProductSplitter::multiply(Value sums) {
+  AffineExpr k = builder.getAffineDimExpr(product.dims.k.front());
+  unsigned lhsAt = *product.maps[0].getResultPosition(k), rhsAt = *product.maps[1].getResultPosition(k);
+  Value lhs = buildPartView(builder, loc, product.lhs, lhsAt, parts);
+  Value rhs = buildPartView(builder, loc, product.rhs, rhsAt, parts);
+  ArrayAttr maps = builder.getAffineMapArrayAttr(
+      {addParts(product.maps[0], lhsAt), addParts(product.maps[1], rhsAt), addParts(product.maps[2], 0)});
+  Operation *created;
+  if (auto matmul = dyn_cast<MatmulOp>(product.op)) {
+    created = MatmulOp::create(builder, loc, TypeRange(), lhs, rhs, ValueRange(), Value(), sums, maps,
+                               matmul.getSiteAttr(), matmul.getRoleAttr(), matmul.getLhsKindAttr(),
+                               matmul.getRhsKindAttr(), matmul.getRecipeAttr(), matmul.getKeptAttr(),
+                               UnitAttr(), DenseI64ArrayAttr(), ArrayAttr());
+  } else {
+    auto scaled = cast<ScaledMatmulOp>(product.op);
+    memref::GlobalOp one = unit();
+    Value scale = memref::GetGlobalOp::create(builder, loc, one.getType(), one.getSymName());
+    created = ScaledMatmulOp::create(
+        builder, loc, TypeRange(), lhs, rhs, scale, scale, ValueRange(), Value(), sums, maps,
+        scaled.getAccumulationAttr(), scaled.getSiteAttr(), scaled.getRoleAttr(), scaled.getRecipeAttr(),
+        UnitAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr(), ArrayAttr());
+  }
+  created->setDiscardableAttrs(product.op->getDiscardableAttrDictionary());
+  Product(created).addNote("K in " + Twine(parts) + " parts");
+}
+
+LogicalResult ProductSplitter::split() {
+  Operation *op = product.op, *before = op->getPrevNode();
+  ArrayRef<int64_t> shape = cast<MemRefType>(product.out.getType()).getShape();
+  SmallVector<int64_t> sizes{parts};
+  llvm::append_range(sizes, shape);
+  Value sums = memref::AllocOp::create(builder, loc, MemRefType::get(sizes, builder.getF32Type()));
+  multiply(sums);
+
+  // The sums of the other parts are added to those of the first.
+  SmallVector<int64_t> offsets(sizes.size(), 0), strides(sizes.size(), 1);
+  sizes[0] = 1;
+  MemRefType type = memref::SubViewOp::inferRankReducedResultType(shape, cast<MemRefType>(sums.getType()),
+                                                                  offsets, sizes, strides);
+  Value first = memref::SubViewOp::create(builder, loc, type, sums, offsets, sizes, strides);
+  offsets[0] = 1;
+  sizes[0] = parts - 1;
+  Value others = memref::SubViewOp::create(builder, loc, sums, offsets, sizes, strides);
+  linalg::ReduceOp::create(builder, loc, others, first, ArrayRef<int64_t>{0},
+                           [](OpBuilder &b, Location loc, ValueRange values) {
+                             Value sum = arith::AddFOp::create(b, loc, values[1], values[0]);
+                             linalg::YieldOp::create(b, loc, sum);
+                           });
+  if (failed(buildProductEpilogue(builder, op, first, /*isScaled=*/false)))
+    return failure();
+  markCode(before, op);
+  op->erase();
+  return success();
+}
+
+/// Creates a scale of 1.
+static memref::GlobalOp createUnitScale(ModuleOp module) {
+  OpBuilder builder(module.getContext());
+  auto type = MemRefType::get({}, builder.getF32Type());
+  auto one = DenseElementsAttr::get(RankedTensorType::get({}, builder.getF32Type()), 1.0f);
+  auto global = memref::GlobalOp::create(builder, module.getLoc(), "unit_scale",
+                                         builder.getStringAttr("private"), type, one, /*constant=*/true,
+                                         /*alignment=*/IntegerAttr());
+  SymbolTable(module).insert(global);
+  return global;
+}
+
+namespace {
+struct SplitProductsPass : public fp8::impl::SplitProductsBase<SplitProductsPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto attribute = dyn_cast<ChipAttr>(getTarget(module));
+    if (!attribute || module->hasAttr(kProgramOrderAttrName))
+      return;
+    const Chip &chip = getChip(attribute);
+    SmallVector<Operation *> products;
+    module.walk([&](Operation *op) {
+      bool isOnMemRefs = llvm::none_of(op->getOperandTypes(), llvm::IsaPred<TensorType>);
+      // A configuration that is written down is of the whole product.
+      if (isa<MatmulOp, ScaledMatmulOp>(op) && isOnMemRefs && !op->hasAttr(kConfigAttrName))
+        products.push_back(op);
+    });
+    memref::GlobalOp one;
+    auto unit = [&] { return one ? one : one = createUnitScale(module); };
+    for (Operation *op : products) {
+      std::optional<FailureOr<ProductConfig>> config = findPlainConfig(chip, op);
+      if (!config || failed(*config) || !hasElementEpilogue(op))
+        continue;
+      Product product(op);
+      int64_t parts = countParts(chip, product, **config);
+      if (parts > 1 && failed(ProductSplitter(product, parts, unit).split()))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,26 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A product as plain loops. Private to the library.
+
+#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_LOOPMATMUL_H
+#define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_LOOPMATMUL_H
+
+#include "MatmulScales.h"
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/Builders.h"
+
+namespace fp8 {
+
+/// Emits the sums of the product of `lhs` and `rhs`, whose `maps` are projected permutations of one iteration
+/// space (lhs, rhs, output), into a new f32 buffer of the output's shape, and returns the buffer. The sums
+/// are those of buildPackedProduct, bit for bit, with the `scales` that enter before the result. The loop
+/// carries `marks` (ProductMarks.h).
+mlir::Value buildLoopProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs,
+                             mlir::ArrayRef<mlir::AffineMap> maps, const ProductScales &scales, bool split,
+                             mlir::ArrayAttr marks);
+
+} // namespace fp8
+
+#endif // FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_LOOPMATMUL_H

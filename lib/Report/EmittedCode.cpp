@@ -1,0 +1,112 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Finds out which code computes the products of the report, from attributes on the generated code.
+
+#include "fp8/Dialect/FP8/IR/MatmulMarks.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Report/Report.h"
+#include "fp8/Target/Host/CallingConvention.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace fp8;
+
+namespace {
+/// A product in the generated code.
+struct EmittedProduct {
+  std::string location, code;
+  bool isTaken = false;
+};
+
+/// The products in the generated code, by entry point, site and role: products that differ in one of
+/// these are never merged.
+class EmittedProducts {
+public:
+  explicit EmittedProducts(ModuleOp module);
+
+  /// Returns a product of the record's site that no other record has taken; with `atPlace` only one
+  /// at the record's own location. Returns null if there is none.
+  EmittedProduct *take(const SiteRecord &record, bool atPlace);
+  /// Returns any product of the record's site, or null.
+  const EmittedProduct *find(const SiteRecord &record) const;
+
+private:
+  static std::string key(StringRef entry, StringRef site, StringRef role) {
+    return (entry + "\n" + site + "\n" + role).str();
+  }
+  static std::string key(const SiteRecord &record) {
+    return key(record.entry, record.site, stringifyRole(record.role));
+  }
+  llvm::StringMap<std::vector<EmittedProduct>> products;
+};
+} // namespace
+
+/// Returns the name, in the program, of the entry point that contains `op`.
+static StringRef findEntry(Operation *op) {
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  if (!function)
+    return "";
+  StringRef name = function.getName();
+  name.consume_front(kEntryPrefix);
+  return name;
+}
+
+EmittedProducts::EmittedProducts(ModuleOp module) {
+  auto text = [](DictionaryAttr mark, StringRef name) {
+    auto field = mark.getAs<StringAttr>(name);
+    return field ? field.getValue() : StringRef();
+  };
+  module.walk([&](Operation *op) {
+    auto marks = op->getAttrOfType<ArrayAttr>(kProductsAttrName);
+    if (!marks)
+      return;
+    for (auto mark : marks.getAsRange<DictionaryAttr>()) {
+      StringRef given = text(mark, "location"); // of one of several launches
+      products[key(findEntry(op), text(mark, "site"), text(mark, "role"))].push_back(
+          {given.empty() ? describeLocation(op->getLoc()) : given.str(), text(mark, "code").str()});
+    }
+  });
+}
+
+EmittedProduct *EmittedProducts::take(const SiteRecord &record, bool atPlace) {
+  auto found = products.find(key(record));
+  if (found == products.end())
+    return nullptr;
+  for (EmittedProduct &product : found->second)
+    if (!product.isTaken && (!atPlace || product.location == record.location)) {
+      product.isTaken = true;
+      return &product;
+    }
+  return nullptr;
+}
+
+const EmittedProduct *EmittedProducts::find(const SiteRecord &record) const {
+  auto found = products.find(key(record));
+  return found == products.end() ? nullptr : &found->second.front();
+}
+
+void fp8::readEmittedCode(ModuleOp module, std::vector<SiteRecord> &sites) {
+  EmittedProducts products(module);
+  for (SiteRecord &record : sites)
+    record.code.clear();
+  // Assign code first to records with its location, and to records that results depend on.
+  for (auto [isNeeded, atPlace] : {std::pair(true, true), {true, false}, {false, true}, {false, false}})
+    for (SiteRecord &record : sites)
+      if (record.code.empty() && record.isNeeded == isNeeded)
+        if (EmittedProduct *product = products.take(record, atPlace))
+          record.code = product->code;
+  for (SiteRecord &record : sites) {
+    if (!record.code.empty())
+      continue;
+    const EmittedProduct *equal = products.find(record);
+    if (!record.isNeeded)
+      record.code = "none: no result depends on it";
+    else if (equal)
+      record.code = (kComputedOnce + " at " + equal->location + ": " + equal->code).str();
+    else
+      record.code = "none: it never runs, or its result is known without it";
+  }
+}
