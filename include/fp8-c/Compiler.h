@@ -84,7 +84,7 @@ MLIR_CAPI_EXPORTED void fp8CompiledDestroy(FP8Compiled compiled);
 /// The bytes that --emit asked for: a shared library, an object, LLVM IR or IR as text.
 MLIR_CAPI_EXPORTED MlirStringRef fp8CompiledGetArtifact(FP8Compiled compiled);
 
-/// The report, the decision about every product, as JSON and as a table for people. Its lists
+/// The report, the decision about every matmul, as JSON and as a table for people. Its lists
 /// are empty after --emit=ingest, when nothing is decided yet.
 MLIR_CAPI_EXPORTED MlirStringRef fp8CompiledGetReportJSON(FP8Compiled compiled);
 MLIR_CAPI_EXPORTED MlirStringRef fp8CompiledGetReportText(FP8Compiled compiled);

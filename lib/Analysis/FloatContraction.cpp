@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognizes matrix products by indexing maps and body.
+// Recognizes matmuls by indexing maps and body.
 
 #include "fp8/Analysis/FloatContraction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -74,8 +74,8 @@ struct MultiplyAdd {
 
 } // namespace
 
-/// Matches a product, which may be negated, and cast before it is added.
-static bool matchProduct(Value value, MultiplyAdd &result) {
+/// Matches a matmul, which may be negated, and cast before it is added.
+static bool matchMatmul(Value value, MultiplyAdd &result) {
   value = skipCasts(value);
   while (auto negation = value.getDefiningOp<arith::NegFOp>()) {
     result.negates = !result.negates;
@@ -98,7 +98,7 @@ static std::optional<MultiplyAdd> matchMultiplyAdd(Value yielded, Value accumula
       std::tie(first, second) = std::pair(skipCasts(second), sum->getOperand(0));
     result.accumulator = first;
     result.negates = isa<arith::SubFOp>(sum);
-    if (!matchProduct(second, result))
+    if (!matchMatmul(second, result))
       return std::nullopt;
   }
   return result.accumulator == accumulator ? std::optional(result) : std::nullopt;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Explains why an op with the maps or the name of a matrix product is not one.
+// Explains why an op with the maps or the name of a matmul is not one.
 
 #include "fp8/Analysis/LookAlikes.h"
 #include "fp8/Analysis/FloatContraction.h"
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Returns whether `op` has the maps of a product with a K dimension and an M or N dimension. Without
+/// Returns whether `op` has the maps of a matmul with a K dimension and an M or N dimension. Without
 /// an M or N dimension, all kinds of sums over two tensors have such maps.
 static bool hasMatrixMaps(linalg::LinalgOp op) {
   if (!hasContractionMaps(op))
@@ -51,7 +51,7 @@ static std::string explainBody(linalg::LinalgOp op) {
   return "its body is no sum of products of its operands";
 }
 
-/// Returns whether `op` sums products of three or more tensors, two of which would be a matrix product
+/// Returns whether `op` sums matmuls of three or more tensors, two of which would be a matmul
 /// by themselves: they share a summed dimension, and each has a dimension of its own.
 static bool multipliesMany(linalg::LinalgOp op) {
   if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() < 3 || op.getNumDpsInits() != 1 || !multiplies(op))

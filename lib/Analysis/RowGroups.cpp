@@ -102,8 +102,8 @@ std::optional<RowGroups> fp8::matchRowMask(Value tensor) {
   return RowGroups{rows.value, bounds.ends};
 }
 
-std::optional<GroupedProduct> fp8::matchGroupedProduct(Value lhs, Value rhs, ArrayRef<AffineMap> maps) {
-  GroupedProduct product{lhs, rhs, {}, llvm::to_vector(maps)};
+std::optional<GroupedMatmul> fp8::matchGroupedMatmul(Value lhs, Value rhs, ArrayRef<AffineMap> maps) {
+  GroupedMatmul product{lhs, rhs, {}, llvm::to_vector(maps)};
   std::optional<unsigned> group;
   for (auto [operand, map] : {std::pair(&product.lhs, &product.maps[0]), {&product.rhs, &product.maps[1]}}) {
     auto rows = operand->getDefiningOp<GroupRowsOp>();

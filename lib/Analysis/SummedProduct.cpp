@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognizes matrix products that are written as two ops.
+// Recognizes matmuls that are written as two ops.
 
 #include "fp8/Analysis/SummedProduct.h"
 #include "fp8/Analysis/FloatContraction.h"
@@ -36,7 +36,7 @@ static bool matchSum(linalg::LinalgOp op, SummedProduct &result) {
 
 /// Matches an elementwise product of two tensors. Sets the factors and their maps in the dimensions
 /// of its result.
-static bool matchProduct(Operation *op, SummedProduct &result) {
+static bool matchMatmul(Operation *op, SummedProduct &result) {
   if (!op || !op->hasOneUse())
     return false;
   result.product = op;
@@ -82,7 +82,7 @@ static void stepThroughViews(Value &factor, AffineMap &map) {
   }
 }
 
-static bool isMatrixProduct(linalg::LinalgOp sum, ArrayRef<AffineMap> maps) {
+static bool isMatrixMatmul(linalg::LinalgOp sum, ArrayRef<AffineMap> maps) {
   std::optional<ContractionDims> dims = inferContractionDims(maps);
   if (!dims || dims->k.empty())
     return false;
@@ -93,7 +93,7 @@ static bool isMatrixProduct(linalg::LinalgOp sum, ArrayRef<AffineMap> maps) {
 
 std::optional<SummedProduct> fp8::matchSummedProduct(linalg::LinalgOp sum) {
   SummedProduct result;
-  if (!matchSum(sum, result) || !matchProduct(sum.getDpsInputs()[0].getDefiningOp(), result))
+  if (!matchSum(sum, result) || !matchMatmul(sum.getDpsInputs()[0].getDefiningOp(), result))
     return std::nullopt;
   SmallVector<AffineMap> sumMaps = sum.getIndexingMapsArray();
   for (unsigned i : {0, 1}) {
@@ -101,5 +101,5 @@ std::optional<SummedProduct> fp8::matchSummedProduct(linalg::LinalgOp sum) {
     stepThroughViews(result.factors[i], result.maps[i]);
   }
   result.maps.push_back(sumMaps[1]);
-  return isMatrixProduct(sum, result.maps) ? std::optional(result) : std::nullopt;
+  return isMatrixMatmul(sum, result.maps) ? std::optional(result) : std::nullopt;
 }

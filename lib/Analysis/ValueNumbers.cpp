@@ -106,11 +106,11 @@ unsigned ValueNumbers::numberOf(Layout layout) {
   return it->second;
 }
 
-/// Returns the layout of the result of a cast, a transpose or a product; unset for other operations.
+/// Returns the layout of the result of a cast, a transpose or a matmul; unset for other operations.
 std::optional<ValueNumbers::Layout> ValueNumbers::layOut(Operation *op) {
   auto product = dyn_cast<MatmulOp>(op);
   if (product && product.getInit().getDefiningOp<tensor::EmptyOp>())
-    return layOutProduct(product);
+    return layOutMatmul(product);
   std::optional<Rearrangement> view = matchRearrangement(op);
   if (!view || !view->map.isPermutation())
     return std::nullopt;
@@ -127,9 +127,9 @@ std::optional<ValueNumbers::Layout> ValueNumbers::layOut(Operation *op) {
   return Layout{layout.tensor, std::move(dims)};
 }
 
-/// Products with the same loops over the same tensors are equal. Loops are numbered in the order in
+/// Matmuls with the same loops over the same tensors are equal. Loops are numbered in the order in
 /// which they occur in the operands.
-ValueNumbers::Layout ValueNumbers::layOutProduct(MatmulOp op) {
+ValueNumbers::Layout ValueNumbers::layOutMatmul(MatmulOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   llvm::SmallMapVector<unsigned, unsigned, 4> loops;
   Layout operands[2];

@@ -7,7 +7,7 @@
 //   ingest -> selection -> recipe -> fusion -> batching -> bufferize -> kernels -> code
 //
 // Decisions are read off the IR between selection and recipe, the manifest after recipe, and
-// which code computes each product off that code.
+// which code computes each matmul off that code.
 
 #include "fp8/Compiler/Compiler.h"
 #include "Request.h"
@@ -48,7 +48,7 @@ namespace {
 /// One compilation, from a program to its artifact, report and manifest.
 class Compilation {
 public:
-  /// `recipe` is null and `recipeText` empty where every product stays as it is.
+  /// `recipe` is null and `recipeText` empty where every matmul stays as it is.
   Compilation(ModuleOp module, const CompilerOptions &options, RecipeAttrInterface recipe,
               StringRef recipeText, TargetBackendInterface backend)
       : module(module), options(options), recipe(recipe), recipeText(recipeText), backend(backend) {}
@@ -257,9 +257,9 @@ static llvm::Error checkRanks(const CompilerOptions &options) {
 /// Returns an error where options about sums and functions contradict the target or each other.
 static llvm::Error checkCode(const CompilerOptions &options, TargetBackendInterface backend) {
   bool isGPU = llvm::is_contained(backend.getOutputs(), "ptx");
-  StringRef ownedByCPU = options.hostCode.math == MathFunctions::libm     ? "--math=libm"
-                         : options.hostCode.sums == ProductSums::hardware ? "--sums=hardware"
-                                                                          : "";
+  StringRef ownedByCPU = options.hostCode.math == MathFunctions::libm    ? "--math=libm"
+                         : options.hostCode.sums == MatmulSums::hardware ? "--sums=hardware"
+                                                                         : "";
   if (isGPU && !ownedByCPU.empty())
     return llvm::createStringError(ownedByCPU + " belongs to --target=cpu, not to --target=" +
                                    options.recipe.target + "; drop one of the two");
@@ -310,7 +310,7 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
     return std::move(error);
   if (llvm::Error error = checkOutput(compiler.options, backend, context))
     return std::move(error);
-  if (llvm::Error error = checkProductSums(compiler.options.hostCode))
+  if (llvm::Error error = checkMatmulSums(compiler.options.hostCode))
     return llvm::createStringError("--sums=hardware " + llvm::toString(std::move(error)));
   compiler.target = cast<TargetAttrInterface>(backend.getTargetFor(compiler.options.hostCode));
   if (llvm::Error error = chooseRecipe(compiler.target, compiler.options.recipe))
@@ -339,7 +339,7 @@ static void setSumAttributes(ModuleOp module, const CompilerOptions &options) {
     if (condition)
       module->setAttr(name, UnitAttr::get(module.getContext()));
   };
-  set(options.hostCode.sums == ProductSums::hardware, kHardwareSumsAttrName);
+  set(options.hostCode.sums == MatmulSums::hardware, kHardwareSumsAttrName);
   set(options.order == SumOrder::program, kProgramOrderAttrName);
   set(options.strictAccumulation, kStrictAccumulationAttrName);
 }

@@ -71,10 +71,10 @@ static Error setProcessor(HostCodeOptions &field, StringRef name, StringRef valu
   return Error::success();
 }
 
-static Error setSums(ProductSums &field, StringRef name, StringRef value) {
+static Error setSums(MatmulSums &field, StringRef name, StringRef value) {
   if (value != "exact" && value != "hardware")
     return invalid(name, value, "must be exact or hardware");
-  field = value == "hardware" ? ProductSums::hardware : ProductSums::exact;
+  field = value == "hardware" ? MatmulSums::hardware : MatmulSums::exact;
   return Error::success();
 }
 
@@ -224,10 +224,10 @@ static constexpr Option kOptions[] = {
       "delayed (default), current, block, row, mxfp8, auto (the finest scales among the fastest for "
       "--target; --report says why), none, or an attribute"},
      setText<&RecipeOptions::recipe>},
-    {{"sites", "linear|all|regex", "Products of weights, all, or those whose site name matches"},
+    {{"sites", "linear|all|regex", "Matmuls of weights, all, or those whose site name matches"},
      setPattern<&RecipeOptions::sites>},
     {{"fp8-attention", "",
-      "Products of two activations too, as in attention: q k and p v, with their gradients", Kind::flag},
+      "Matmuls of two activations too, as in attention: q k and p v, with their gradients", Kind::flag},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.recipe.attention, name, value);
      }},
@@ -242,7 +242,7 @@ static constexpr Option kOptions[] = {
     {{"first", "N", "Sites of the first N layers stay as they are"}, setCount<&RecipeOptions::first>},
     {{"last", "N", "Sites of the last N layers stay as they are"}, setCount<&RecipeOptions::last>},
     {{"fprop", "precision|recipe",
-      "Forward products: fp8, a format for both operands (e4m3, e5m2), a recipe, or the type in which they "
+      "Forward matmuls: fp8, a format for both operands (e4m3, e5m2), a recipe, or the type in which they "
       "stay "
       "(bf16, f16, f32, f64; none for any)"},
      setText<&RecipeOptions::fprop>},
@@ -326,7 +326,7 @@ static constexpr Option kOptions[] = {
        return setFlag(options.recipe.stochasticRounding, name, value);
      }},
     {{"unused-options", "error|report",
-      "Options that fit no product, such as a misspelt --sites: an error (default), or lines of the report, "
+      "Options that fit no matmul, such as a misspelt --sites: an error (default), or lines of the report, "
       "for programs that are parts of a model"},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setUnusedOptions(options.recipe.allowUnused, name, value);
@@ -365,7 +365,7 @@ static constexpr Option kOptions[] = {
        return setOrder(options.order, name, value);
      }},
     {{"strict-accumulation", "",
-      "Products of gradients are summed in parts of 128 on every GPU, also where its tensor cores are as "
+      "Matmuls of gradients are summed in parts of 128 on every GPU, also where its tensor cores are as "
       "exact "
       "without (sm_100a), to compare results bit for bit",
       Kind::flag},
@@ -432,7 +432,7 @@ OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInte
   values.emplace_back("loss", options.loss ? llvm::json::Value(*options.loss) : nullptr);
   values.emplace_back("cpu", options.hostCode.processor.empty() ? "native" : options.hostCode.processor);
   values.emplace_back("math", options.hostCode.math == MathFunctions::libm ? "libm" : "expanded");
-  values.emplace_back("sums", options.hostCode.sums == ProductSums::hardware ? "hardware" : "exact");
+  values.emplace_back("sums", options.hostCode.sums == MatmulSums::hardware ? "hardware" : "exact");
   values.emplace_back("order", options.order == SumOrder::program ? "program" : "kernel");
   values.emplace_back("strict_accumulation", options.strictAccumulation);
   values.emplace_back("separate_temporaries", options.hostCode.separateTemporaries);

@@ -27,9 +27,9 @@ static LogicalResult refuseOwnAttributes(ModuleOp module) {
     if (module->hasAttr(name))
       return report(module.getLoc(), name);
   WalkResult walked = module.walk([&](Operation *op) {
-    if (!op->hasAttr(kProductsAttrName))
+    if (!op->hasAttr(kMatmulsAttrName))
       return WalkResult::advance();
-    (void)report(op->getLoc(), kProductsAttrName);
+    (void)report(op->getLoc(), kMatmulsAttrName);
     return WalkResult::interrupt();
   });
   if (walked.wasInterrupted())

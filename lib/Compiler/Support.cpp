@@ -5,7 +5,7 @@
 // The table of --print-support.
 
 #include "fp8/Compiler/Support.h"
-#include "fp8/Dialect/FP8/IR/GroupedProducts.h"
+#include "fp8/Dialect/FP8/IR/GroupedMatmulSupport.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "fp8/Pipelines/Pipelines.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -35,7 +35,7 @@ std::vector<SupportRecord> fp8::listSupport(MLIRContext &context) {
             RecipeAttrInterface own = parseRecipe(recipe, format, context).getRecipeFor(role);
             records.push_back(
                 {target.getTargetName().str(), recipe.str(), format.str(), isGrouped, role,
-                 isGrouped ? describeGroupedProduct(target, own, role) : target.describeProduct(own, role)});
+                 isGrouped ? describeGroupedMatmul(target, own, role) : target.describeMatmul(own, role)});
           }
   return records;
 }
@@ -57,7 +57,7 @@ std::string fp8::printSupportJSON(ArrayRef<SupportRecord> records) {
 }
 
 /// Returns what the table says about one role.
-static std::string describe(const ProductSupport &support) {
+static std::string describe(const MatmulSupport &support) {
   if (!support.reason.empty())
     return "no: " + support.reason;
   return support.code.empty() ? "yes" : support.code;

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Chooses the recipe of --recipe=auto: weighs every recipe by what the target says about the rates of its
-// products and of its memory.
+// matmuls and of its memory.
 
 #include "fp8/Pipelines/Pipelines.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// The layer that recipes are weighed by: M, N and K of its products, of bf16 tensors.
+/// The layer that recipes are weighed by: M, N and K of its matmuls, of bf16 tensors.
 static constexpr int64_t kSize = 4096;
 /// How much slower than the fastest recipe one with finer scales may be.
 static constexpr double kTolerance = 0.15;
@@ -28,7 +28,7 @@ static double countSharing(RecipeAttrInterface recipe, TensorKind kind) {
 }
 
 /// Returns the bytes that casts of a tensor read and write. Where a scale needs the amax of more than a
-/// block, the tensor is read twice; FP8 bytes are written for products along either dimension.
+/// block, the tensor is read twice; FP8 bytes are written for matmuls along either dimension.
 static double countCastBytes(RecipeAttrInterface recipe, TensorKind kind) {
   constexpr double elements = static_cast<double>(kSize * kSize);
   bool hasBlocks = countSharing(recipe, kind) < static_cast<double>(kSize);
@@ -43,7 +43,7 @@ static std::optional<double> countSeconds(TargetAttrInterface target, RecipeAttr
     return std::nullopt;
   double seconds = 0;
   for (Role role : {Role::fprop, Role::dgrad, Role::wgrad}) {
-    double rate = target.getProductRate(recipe.getRecipeFor(role), role);
+    double rate = target.getMatmulRate(recipe.getRecipeFor(role), role);
     if (rate <= 0)
       return std::nullopt;
     seconds += static_cast<double>(kSize * kSize * kSize) / rate;
@@ -67,8 +67,7 @@ static WeighedRecipe weigh(TargetAttrInterface target, StringRef name) {
   weighed.sharing = countSharing(recipe, TensorKind::input);
   weighed.isStateful = recipe.isStateful();
   if (!weighed.seconds)
-    weighed.reason =
-        (target.getTargetName() + " does not say how fast its products and its memory are").str();
+    weighed.reason = (target.getTargetName() + " does not say how fast its matmuls and its memory are").str();
   return weighed;
 }
 

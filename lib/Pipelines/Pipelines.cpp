@@ -63,7 +63,7 @@ void fp8::buildIngestPipeline(OpPassManager &manager, const IngestOptions &optio
   addStageVerifier(manager, "ingest");
 }
 
-/// Returns the type in which the products of a role stay, or none, from the value of its option; empty for
+/// Returns the type in which the matmuls of a role stay, or none, from the value of its option; empty for
 /// FP8.
 static std::string getKeptType(StringRef word) {
   return llvm::is_contained({"bf16", "f16", "f32", "f64", "none"}, word) ? word.str() : "";
@@ -83,7 +83,7 @@ struct ReportError : PassWrapper<ReportError, OperationPass<>> {
 };
 } // namespace
 
-/// Returns whether the options make FP8 of any product.
+/// Returns whether the options make FP8 of any matmul.
 static bool makesFP8(StringRef recipe, const RecipeOptions &options) {
   return !recipe.empty() || !options.siteRecipes.empty();
 }
@@ -121,7 +121,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     manager.addNestedPass<func::FuncOp>(createHoistCasts());
     manager.addPass(createCSEPass());
     manager.addPass(createJoinPair());
-    manager.addPass(createCollapseProducts());
+    manager.addPass(createCollapseMatmuls());
     ApplyRecipeOptions apply;
     if (!recipe.empty())
       apply.recipe = recipe.str();
@@ -135,7 +135,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     manager.addPass(createStackCasts());
     manager.addPass(createSplitPair());
     if (options.keepParameters) {
-      // Weights are kept in the layouts that products read.
+      // Weights are kept in the layouts that matmuls read.
       SelectLayoutsOptions layouts;
       layouts.weightsOnly = true;
       manager.addNestedPass<func::FuncOp>(createFoldTransposes());
@@ -262,7 +262,7 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
       *this, "target",
       llvm::cl::desc(
           "the target of the module, where it names none; of a module that names another, an error")};
-  Option<std::string> fprop{*this, "fprop", llvm::cl::desc("precision, format or recipe of forward products"),
+  Option<std::string> fprop{*this, "fprop", llvm::cl::desc("precision, format or recipe of forward matmuls"),
                             llvm::cl::init("fp8")};
   Option<std::string> dgrad{*this, "dgrad", llvm::cl::desc("precision, format or recipe of input gradients"),
                             llvm::cl::init("fp8")};
@@ -273,7 +273,7 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   Option<std::string> sites{*this, "sites", llvm::cl::desc("linear, all or a regex"),
                             llvm::cl::init("linear")};
   Option<bool> attention{*this, "fp8-attention",
-                         llvm::cl::desc("with sites=linear: products of two activations too"),
+                         llvm::cl::desc("with sites=linear: matmuls of two activations too"),
                          llvm::cl::init(false)};
   Option<bool> stochasticRounding{*this, "stochastic-rounding",
                                   llvm::cl::desc("casts of gradients round stochastically"),
@@ -296,7 +296,7 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
                                 llvm::cl::desc("allow a recipe that the target has no kernels for"),
                                 llvm::cl::init(false)};
   Option<bool> allowUnused{*this, "allow-unused",
-                           llvm::cl::desc("list options that no product fits on the module; no error"),
+                           llvm::cl::desc("list options that no matmul fits on the module; no error"),
                            llvm::cl::init(false)};
   std::vector<std::unique_ptr<Option<std::string>>> parameters;
 

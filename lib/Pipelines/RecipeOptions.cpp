@@ -51,7 +51,7 @@ static StringRef policyOfRole(unsigned role, StringRef word, StringRef base) {
   return policy == base ? "" : policy;
 }
 
-/// Returns the recipe of a role whose products become FP8; `word` is the value of its option.
+/// Returns the recipe of a role whose matmuls become FP8; `word` is the value of its option.
 static std::string printRole(unsigned role, StringRef word, StringRef base, const RecipeOptions &options) {
   StringRef recipe = isRecipe(word) ? word : base;
   StringRef policy = getGiven(options, "format");

@@ -48,7 +48,7 @@ llvm::ArrayRef<RecipeParameter> fp8::getRecipeParameters() {
       {"accumulation", "accumulation", "by_role|fast|split", kFreeSums,
        "One sum along K, or sums of 128 that are added: fast forward and split for gradients (by_role, "
        "default)"},
-      {"fprop-accumulation", "", "fast|split", kFreeSums, "Accumulation of forward products"},
+      {"fprop-accumulation", "", "fast|split", kFreeSums, "Accumulation of forward matmuls"},
       {"dgrad-accumulation", "", "fast|split", kFreeSums, "Accumulation of input gradients"},
       {"wgrad-accumulation", "", "fast|split", kFreeSums, "Accumulation of weight gradients"},
   };

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds out which code computes the products of the report, from attributes on the generated code.
+// Finds out which code computes the matmuls of the report, from attributes on the generated code.
 
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -15,23 +15,23 @@ using namespace mlir;
 using namespace fp8;
 
 namespace {
-/// A product in the generated code.
-struct EmittedProduct {
+/// A matmul in the generated code.
+struct EmittedMatmul {
   std::string location, code;
   bool isTaken = false;
 };
 
-/// The products in the generated code, by entry point, site and role: products that differ in one of
+/// The matmuls in the generated code, by entry point, site and role: matmuls that differ in one of
 /// these are never merged.
-class EmittedProducts {
+class EmittedMatmuls {
 public:
-  explicit EmittedProducts(ModuleOp module);
+  explicit EmittedMatmuls(ModuleOp module);
 
-  /// Returns a product of the record's site that no other record has taken; with `atPlace` only one
+  /// Returns a matmul of the record's site that no other record has taken; with `atPlace` only one
   /// at the record's own location. Returns null if there is none.
-  EmittedProduct *take(const SiteRecord &record, bool atPlace);
-  /// Returns any product of the record's site, or null.
-  const EmittedProduct *find(const SiteRecord &record) const;
+  EmittedMatmul *take(const SiteRecord &record, bool atPlace);
+  /// Returns any matmul of the record's site, or null.
+  const EmittedMatmul *find(const SiteRecord &record) const;
 
 private:
   static std::string key(StringRef entry, StringRef site, StringRef role) {
@@ -40,7 +40,7 @@ private:
   static std::string key(const SiteRecord &record) {
     return key(record.entry, record.site, stringifyRole(record.role));
   }
-  llvm::StringMap<std::vector<EmittedProduct>> products;
+  llvm::StringMap<std::vector<EmittedMatmul>> products;
 };
 } // namespace
 
@@ -54,13 +54,13 @@ static StringRef findEntry(Operation *op) {
   return name;
 }
 
-EmittedProducts::EmittedProducts(ModuleOp module) {
+EmittedMatmuls::EmittedMatmuls(ModuleOp module) {
   auto text = [](DictionaryAttr mark, StringRef name) {
     auto field = mark.getAs<StringAttr>(name);
     return field ? field.getValue() : StringRef();
   };
   module.walk([&](Operation *op) {
-    auto marks = op->getAttrOfType<ArrayAttr>(kProductsAttrName);
+    auto marks = op->getAttrOfType<ArrayAttr>(kMatmulsAttrName);
     if (!marks)
       return;
     for (auto mark : marks.getAsRange<DictionaryAttr>()) {
@@ -71,11 +71,11 @@ EmittedProducts::EmittedProducts(ModuleOp module) {
   });
 }
 
-EmittedProduct *EmittedProducts::take(const SiteRecord &record, bool atPlace) {
+EmittedMatmul *EmittedMatmuls::take(const SiteRecord &record, bool atPlace) {
   auto found = products.find(key(record));
   if (found == products.end())
     return nullptr;
-  for (EmittedProduct &product : found->second)
+  for (EmittedMatmul &product : found->second)
     if (!product.isTaken && (!atPlace || product.location == record.location)) {
       product.isTaken = true;
       return &product;
@@ -83,25 +83,25 @@ EmittedProduct *EmittedProducts::take(const SiteRecord &record, bool atPlace) {
   return nullptr;
 }
 
-const EmittedProduct *EmittedProducts::find(const SiteRecord &record) const {
+const EmittedMatmul *EmittedMatmuls::find(const SiteRecord &record) const {
   auto found = products.find(key(record));
   return found == products.end() ? nullptr : &found->second.front();
 }
 
 void fp8::readEmittedCode(ModuleOp module, std::vector<SiteRecord> &sites) {
-  EmittedProducts products(module);
+  EmittedMatmuls products(module);
   for (SiteRecord &record : sites)
     record.code.clear();
   // Assign code first to records with its location, and to records that results depend on.
   for (auto [isNeeded, atPlace] : {std::pair(true, true), {true, false}, {false, true}, {false, false}})
     for (SiteRecord &record : sites)
       if (record.code.empty() && record.isNeeded == isNeeded)
-        if (EmittedProduct *product = products.take(record, atPlace))
+        if (EmittedMatmul *product = products.take(record, atPlace))
           record.code = product->code;
   for (SiteRecord &record : sites) {
     if (!record.code.empty())
       continue;
-    const EmittedProduct *equal = products.find(record);
+    const EmittedMatmul *equal = products.find(record);
     if (!record.isNeeded)
       record.code = "none: no result depends on it";
     else if (equal)

@@ -26,18 +26,18 @@ static std::optional<int64_t> extentOf(ArrayRef<unsigned> dims, ArrayRef<int64_t
   return extent;
 }
 
-/// Fills in the fields that all products have: names, sizes and location.
+/// Fills in the fields that all matmuls have: names, sizes and location.
 template <typename Op>
-static SiteRecord describeProduct(Op op) {
+static SiteRecord describeMatmul(Op op) {
   SiteRecord record;
   record.entry = op->template getParentOfType<func::FuncOp>().getName().str();
   record.site = op.getSite().value_or("").str();
   record.role = op.getRole().value_or(Role::other);
   ContractionDims dims = op.getContractionDims();
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  // The rows of all groups together are those of one product.
-  if (std::optional<GroupedProduct> grouped =
-          matchGroupedProduct(op.getLhs(), op.getRhs(), op.getIndexingMapsArray()))
+  // The rows of all groups together are those of one matmul.
+  if (std::optional<GroupedMatmul> grouped =
+          matchGroupedMatmul(op.getLhs(), op.getRhs(), op.getIndexingMapsArray()))
     ranges[inferGroupedDims(grouped->maps)->group] = 1;
   record.batch = extentOf(dims.batch, ranges);
   record.m = extentOf(dims.m, ranges);
@@ -53,8 +53,8 @@ static SiteRecord describeProduct(Op op) {
 template <typename Op>
 static std::optional<int64_t> countOperandBytes(Op op, ArrayRef<unsigned> bits) {
   Value operands[] = {op.getLhs(), op.getRhs()};
-  if (std::optional<GroupedProduct> grouped =
-          matchGroupedProduct(op.getLhs(), op.getRhs(), op.getIndexingMapsArray()))
+  if (std::optional<GroupedMatmul> grouped =
+          matchGroupedMatmul(op.getLhs(), op.getRhs(), op.getIndexingMapsArray()))
     operands[0] = grouped->lhs, operands[1] = grouped->rhs;
   int64_t bytes = 0;
   for (auto [operand, width] : llvm::zip_equal(operands, bits)) {
@@ -67,7 +67,7 @@ static std::optional<int64_t> countOperandBytes(Op op, ArrayRef<unsigned> bits) 
 }
 
 static SiteRecord describe(MatmulOp op) {
-  SiteRecord record = describeProduct(op);
+  SiteRecord record = describeMatmul(op);
   record.isFP8 = !op.getKept();
   if (record.isFP8) {
     RecipeAttrInterface recipe = *op.getRecipe();
@@ -90,9 +90,9 @@ static SiteRecord describe(MatmulOp op) {
   return record;
 }
 
-/// Describes a product that the program has in FP8 with scales of its own.
+/// Describes a matmul that the program has in FP8 with scales of its own.
 static SiteRecord describe(ScaledMatmulOp op) {
-  SiteRecord record = describeProduct(op);
+  SiteRecord record = describeMatmul(op);
   record.isFP8 = true;
   record.recipe = op.getRecipe() ? op.getRecipe()->getRecipeName().str() : "own";
   record.operandBytes = countOperandBytes(op, {8, 8});

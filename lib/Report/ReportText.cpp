@@ -78,7 +78,7 @@ static std::string shapeOf(const SiteRecord &record) {
 }
 
 namespace {
-/// Products that are equal except for the number of their layer.
+/// Matmuls that are equal except for the number of their layer.
 struct Row {
   std::string before, after; ///< the site's name around the number
   std::set<int64_t> layers;  ///< empty if the site is in no layer
@@ -184,7 +184,7 @@ static void printSites(ArrayRef<const SiteRecord *> sites, Footnotes &reasons, r
   printTable(table, os);
 }
 
-/// Prints how many products became FP8, and why the others did not.
+/// Prints how many matmuls became FP8, and why the others did not.
 static void printSummary(ArrayRef<SiteRecord> sites, const Footnotes &reasons, raw_ostream &os) {
   auto inFP8 = llvm::count_if(sites, [](const SiteRecord &record) { return record.isFP8; });
   os << sites.size() << " contractions: " << inFP8 << " in FP8, " << sites.size() - inFP8
@@ -196,7 +196,7 @@ static void printSummary(ArrayRef<SiteRecord> sites, const Footnotes &reasons, r
   }
 }
 
-/// Prints the kinds of code that compute the products, with the number of products of each; then what else
+/// Prints the kinds of code that compute the matmuls, with the number of matmuls of each; then what else
 /// is said of them, as which operands are copied.
 static void printCode(ArrayRef<SiteRecord> sites, raw_ostream &os) {
   InOrder<unsigned> counts, notes;
@@ -223,11 +223,11 @@ static void printCode(ArrayRef<SiteRecord> sites, raw_ostream &os) {
 // The rest
 //===----------------------------------------------------------------------===//
 
-/// Prints the operations that resemble a matrix product of floats but are not one.
+/// Prints the operations that resemble a matmul of floats but are not one.
 static void printLookAlikes(ArrayRef<LookAlikeRecord> records, raw_ostream &os) {
   if (records.empty())
     return;
-  std::vector<Cells> rows{{"not a matrix product of floats", "why", "where"}};
+  std::vector<Cells> rows{{"not a matmul of floats", "why", "where"}};
   for (const LookAlikeRecord &record : records)
     rows.push_back({record.op, record.reason, record.location});
   os << "\n";

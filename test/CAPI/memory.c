@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 /// One product: what is compiled matters less here than how often.
-static const char *const kProduct =
+static const char *const kMatmul =
     "func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %z: tensor<4x16xf32>) -> tensor<4x16xf32> {\n"
     "  %y = linalg.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%z : tensor<4x16xf32>) -> "
     "tensor<4x16xf32>\n"
@@ -27,7 +27,7 @@ static const char *const kLibrary[][2] = {{"sites", "all"}, {NULL, NULL}};
 static size_t countBytes(void) { return mallinfo2().uordblks; }
 
 static void compileAndCompare(MlirContext context, const char *const (*options)[2], Text expected) {
-  Text artifact = compile(context, kProduct, options);
+  Text artifact = compile(context, kMatmul, options);
   CHECK(artifact.size == expected.size && memcmp(artifact.data, expected.data, expected.size) == 0);
   clearText(&artifact);
 }
@@ -58,7 +58,7 @@ static void testOneContext(const char *const (*options)[2], int count, size_t gr
   MlirContext context = createContext(&errors);
   // Every thread has caches of its own, which fill as the threads take turns.
   mlirContextEnableMultithreading(context, false);
-  Text expected = compile(context, kProduct, options);
+  Text expected = compile(context, kMatmul, options);
   size_t before = 0;
   for (int i = 0; i < count; ++i) {
     if (i == kWarmUp)
@@ -80,7 +80,7 @@ static void testManyContexts(void) {
       before = countBytes();
     Text errors = {NULL, 0};
     MlirContext context = createContext(&errors);
-    Text artifact = compile(context, kProduct, kObject);
+    Text artifact = compile(context, kMatmul, kObject);
     failToCompile(context);
     clearText(&artifact);
     clearText(&errors);
@@ -109,7 +109,7 @@ static void *compileInThread(void *userData) {
 static void *compileFirst(void *userData) {
   Text errors = {NULL, 0};
   MlirContext context = createContext(&errors);
-  *(Text *)userData = compile(context, kProduct, kLibrary);
+  *(Text *)userData = compile(context, kMatmul, kLibrary);
   mlirContextDestroy(context);
   return NULL;
 }

@@ -27,7 +27,7 @@
 // JSON: "sites": []
 
 // TEXT: 0 contractions: 0 in FP8, 0 in high precision
-// TEXT: not a matrix product of floats {{ *}}why {{ *}}where
+// TEXT: not a matmul of floats {{ *}}why {{ *}}where
 // TEXT-NEXT: linalg.matmul {{ *}}multiplies integers {{ *}}step/count ({{.*}}look-alikes.mlir:[[#]]:[[#]])
 
 #mk = affine_map<(m, n, k) -> (m, k)>

@@ -51,30 +51,30 @@ TEST_F(ContractionDimsTest, SeveralOfEach) {
   EXPECT_EQ(dims->k, Dims({5, 6}));
 }
 
-TEST_F(ContractionDimsTest, OuterProductHasNoK) {
+TEST_F(ContractionDimsTest, OuterMatmulHasNoK) {
   auto dims = fp8::inferContractionDims({map(2, {0}), map(2, {1}), map(2, {0, 1})});
   ASSERT_TRUE(dims);
   EXPECT_TRUE(dims->k.empty());
 }
 
-TEST_F(ContractionDimsTest, DimensionOfOneOperandAloneIsNoProduct) {
+TEST_F(ContractionDimsTest, DimensionOfOneOperandAloneIsNoMatmul) {
   EXPECT_FALSE(fp8::inferContractionDims({map(3, {0, 2}), map(3, {1}), map(3, {0, 1})}));
 }
 
-TEST_F(ContractionDimsTest, DimensionOfTheResultAloneIsNoProduct) {
+TEST_F(ContractionDimsTest, DimensionOfTheResultAloneIsNoMatmul) {
   EXPECT_FALSE(fp8::inferContractionDims({map(3, {2}), map(3, {2, 1}), map(3, {0, 1})}));
 }
 
-TEST_F(ContractionDimsTest, RepeatedDimensionIsNoProduct) {
+TEST_F(ContractionDimsTest, RepeatedDimensionIsNoMatmul) {
   EXPECT_FALSE(fp8::inferContractionDims({map(2, {0, 0}), map(2, {0, 1}), map(2, {0, 1})}));
 }
 
-TEST_F(ContractionDimsTest, ComputedIndexIsNoProduct) {
+TEST_F(ContractionDimsTest, ComputedIndexIsNoMatmul) {
   auto sum = AffineMap::get(3, 0, getAffineDimExpr(0, &context) + getAffineDimExpr(2, &context));
   EXPECT_FALSE(fp8::inferContractionDims({sum, map(3, {2, 1}), map(3, {0, 1})}));
 }
 
-TEST_F(ContractionDimsTest, SymbolsAndOtherSpacesAreNoProduct) {
+TEST_F(ContractionDimsTest, SymbolsAndOtherSpacesAreNoMatmul) {
   auto symbol =
       AffineMap::get(3, 1, {getAffineDimExpr(0, &context), getAffineDimExpr(2, &context)}, &context);
   EXPECT_FALSE(fp8::inferContractionDims({symbol, map(3, {2, 1}), map(3, {0, 1})}));

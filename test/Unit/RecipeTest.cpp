@@ -125,10 +125,10 @@ TEST_F(RecipeTest, OneOperandHasSquareBlocks) {
   EXPECT_EQ(recipe.getUnfitReason(TensorKind::input, TensorKind::grad_output), "");
   EXPECT_EQ(recipe.getUnfitReason(TensorKind::grad_output, TensorKind::weight), "");
   EXPECT_EQ(recipe.getUnfitReason(TensorKind::input, TensorKind::weight),
-            "at most one operand of a product has square blocks; set x_block_scaling_dim or "
+            "at most one operand of a matmul has square blocks; set x_block_scaling_dim or "
             "w_block_scaling_dim = 1");
   EXPECT_EQ(recipe.getUnfitReason(TensorKind::input, TensorKind::input),
-            "at most one operand of a product has square blocks; set x_block_scaling_dim = 1");
+            "at most one operand of a matmul has square blocks; set x_block_scaling_dim = 1");
   EXPECT_EQ(
       parse("#fp8.mx_scaling<w_block_scaling_dim = 2>").getUnfitReason(TensorKind::input, TensorKind::weight),
       "");

@@ -225,7 +225,7 @@ def test_user_functions_for_scales(box):
 
 
 def test_roles_in_a_type_the_program_does_not_have(box):
-    pattern = r"^good\.mlir:5:8: error: site 'w': --fprop=%s keeps products as they are, and the program has this one in f32; say --fprop=f32"
+    pattern = r"^good\.mlir:5:8: error: site 'w': --fprop=%s keeps matmuls as they are, and the program has this one in f32; say --fprop=f32"
     box.fails(1, pattern % "f64", "good.mlir", "-o", "out.so", "--fprop=f64")
     # Wider than asked for is no error, and said.
     box.ok("good.mlir", "-o", "out.so", "--fprop=bf16", "--report=json:r")
@@ -234,7 +234,7 @@ def test_roles_in_a_type_the_program_does_not_have(box):
     # A site that is kept for another reason is not asked.
     box.ok("good.mlir", "-o", "out.so", "--fprop=f64", "--keep=w")
     narrow = GOOD.replace("f32", "bf16")
-    box.rejects(narrow, "5:8", "--fprop=f32 keeps products as they are, and the program has this one in bf16; say --fprop=bf16", "--fprop=f32")
+    box.rejects(narrow, "5:8", "--fprop=f32 keeps matmuls as they are, and the program has this one in bf16; say --fprop=bf16", "--fprop=f32")
     box.rejects(narrow, "5:8", "required to be FP8 .--require=all. but stays in high precision: --fprop=bf16", "--fprop=bf16", "--require=all")
 
 
@@ -456,5 +456,5 @@ def test_state_arguments_of_the_input_are_not_believed(box):
 
 
 def test_evidence_of_the_input_is_not_believed(box):
-    mark = '{fp8.products = [{site = "w", role = "fprop", code = "tensor cores"}]}'
-    box.rejects(GOOD.replace("linalg.matmul ins", f"linalg.matmul {mark} ins"), "5:8", "'fp8.products' is for the compiler")
+    mark = '{fp8.matmuls = [{site = "w", role = "fprop", code = "tensor cores"}]}'
+    box.rejects(GOOD.replace("linalg.matmul ins", f"linalg.matmul {mark} ins"), "5:8", "'fp8.matmuls' is for the compiler")

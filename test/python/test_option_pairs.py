@@ -90,8 +90,8 @@ CONTRADICTIONS = [
     ("--fprop=bf16", "--fprop-accumulation=fast", 2, "--fprop-accumulation belongs to delayed, current, row and mxfp8, not to --fprop=bf16"),
     ("--recipe=none", "--fp8-attention", 2, "--fp8-attention belongs to recipes that make FP8, not to --recipe=none; drop one of the two"),
     ("--sites=h0", "--fp8-attention", 2, "--fp8-attention belongs to --sites=linear, not to --sites=h0; drop one of the two"),
-    ("--fprop=none", "--fp8-parameters", 1, "--fp8-parameters keeps no weight in FP8, because no product of a weight becomes FP8"),
-    ("--site-recipe=.=none", "--fp8-parameters", 1, "--fp8-parameters keeps no weight in FP8, because no product of a weight becomes FP8"),
+    ("--fprop=none", "--fp8-parameters", 1, "--fp8-parameters keeps no weight in FP8, because no matmul of a weight becomes FP8"),
+    ("--site-recipe=.=none", "--fp8-parameters", 1, "--fp8-parameters keeps no weight in FP8, because no matmul of a weight becomes FP8"),
     ("--recipe=#fp8.delayed_scaling<format = e5m2>", "--sites=all", 1, "has E5M2 for all tensors, too few bits for activations and weights; say format = hybrid"),
     ("--recipe=none", "--site-recipe=h0=#fp8.current_scaling<format = e5m2>", 1, "has E5M2 for all tensors"),
     ("--site-recipe=h0=none", "--require=h0", 1, REQUIRED.format("h0/fc", "h0", "--site-recipe=h0=none")),
@@ -101,9 +101,9 @@ CONTRADICTIONS = [
     ("--target=cpu", "--ptxas=/bin/true", 2, "--ptxas=/bin/true belongs to a --target that is a GPU, not to --target=cpu; drop one of the two"),
     ("--accumulation=fast", "--strict-accumulation", 2, "--strict-accumulation sums gradients in parts of 128, and --accumulation=fast none; drop one of the two"),
     ("--loss=0", "--recipe=current", 2, "--loss belongs to --loss-scaling and --data-parallel; give one of them, or drop it"),
-    ("--loss-scaling", "--recipe=current", 1, "loss scaling finds no product of a backward pass: compile the whole training step, or drop --loss-scaling"),
+    ("--loss-scaling", "--recipe=current", 1, "loss scaling finds no matmul of a backward pass: compile the whole training step, or drop --loss-scaling"),
     ("--reduce-amax-axes=dp", "--recipe=mxfp8", 2, "--reduce-amax-axes belongs to --recipe=delayed and current, not to --recipe=mxfp8; drop one of the two"),
-    ("--mixed-precision=f16", "--fprop=f32", 1, "--fprop=f32 keeps products as they are, and the program has this one in bf16; say --fprop=bf16"),
+    ("--mixed-precision=f16", "--fprop=f32", 1, "--fprop=f32 keeps matmuls as they are, and the program has this one in bf16; say --fprop=bf16"),
     ("--emit=ingest", "--report=text:sites", 2, "--report"),
     ("--emit=ingest", "--manifest=m.json", 2, "--manifest"),
 ]
@@ -193,7 +193,7 @@ PARTS = [
     (["--sites=h7", "--fp8-parameters", "--stochastic-rounding"],
      [("sites", None, "no site matches --sites=h7"),
       ("stochastic-rounding", None, "--stochastic-rounding=true: no gradient becomes FP8, so that nothing is rounded stochastically"),
-      ("fp8-parameters", None, "--fp8-parameters keeps no weight in FP8, because no product of a weight becomes FP8")]),
+      ("fp8-parameters", None, "--fp8-parameters keeps no weight in FP8, because no matmul of a weight becomes FP8")]),
     (["--keep=head"], []),
 ]
 

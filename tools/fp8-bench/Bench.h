@@ -16,7 +16,7 @@ void benchEmulator(unsigned threads, double seconds);
 /// Measures a 512 x 512 x 512 product by wgmma in the emulator, and prints its wall-clock and
 /// processor time in seconds: the fastest of the launches within `seconds`, of at least one. Returns
 /// false, with a line on standard error, if the product is wrong.
-bool benchProduct(unsigned threads, double seconds);
+bool benchMatmul(unsigned threads, double seconds);
 
 /// Returns the processor time of this process, of all threads together, in seconds.
 double processorSeconds();

@@ -47,9 +47,9 @@ uint64_t bitsOf(const llvm::fltSemantics &format, float value) {
 double bfloat16(uint16_t bits) { return APFloat(APFloat::BFloat(), llvm::APInt(16, bits)).convertToDouble(); }
 
 /// Computes c = scale a b^T in bf16, from a and b in E4M3.
-class Product {
+class MatmulView {
 public:
-  Product() : module(machine.load(Source(kProductPtx))), a(smallNumbers(1)), b(smallNumbers(2)) {
+  MatmulView() : module(machine.load(Source(kMatmulPtx))), a(smallNumbers(1)), b(smallNumbers(2)) {
     out = allocate(2 * kSize * kSize);
     append(upload(codes(a)));
     append(upload(codes(b)));
@@ -126,7 +126,7 @@ struct Seconds {
   double wall = 0, processor = 0;
 };
 
-Seconds measure(Product &product, const Settings &settings, double seconds) {
+Seconds measure(MatmulView &product, const Settings &settings, double seconds) {
   using Clock = std::chrono::steady_clock;
   Seconds best, total;
   do {
@@ -144,7 +144,7 @@ Seconds measure(Product &product, const Settings &settings, double seconds) {
 
 } // namespace
 
-bool fp8bench::benchProduct(unsigned threads, double seconds) {
+bool fp8bench::benchMatmul(unsigned threads, double seconds) {
   std::printf("\nSeconds for %u x %u x %u in E4M3 by wgmma\n%-28s%12s%12s\n", kSize, kSize, kSize, "",
               "wall clock", "processor");
   struct Level {
@@ -157,7 +157,7 @@ bool fp8bench::benchProduct(unsigned threads, double seconds) {
     settings.checks = level.checks;
     settings.races = level.races;
     settings.threads = threads;
-    Product product;
+    MatmulView product;
     if (!product.launch(settings) || !product.isRight())
       return false;
     const Seconds best = measure(product, settings, seconds);

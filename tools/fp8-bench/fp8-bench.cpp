@@ -99,5 +99,5 @@ int main(int argc, char **argv) {
     return 1;
   }
   fp8bench::benchEmulator(threads, seconds);
-  return fp8bench::benchProduct(threads, seconds) ? 0 : 1;
+  return fp8bench::benchMatmul(threads, seconds) ? 0 : 1;
 }

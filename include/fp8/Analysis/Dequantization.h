@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognizes FP8 tensors of the program itself, which it extends and scales before a product, as
+// Recognizes FP8 tensors of the program itself, which it extends and scales before a matmul, as
 // programs that serve quantized checkpoints do.
 
 #ifndef FP8_ANALYSIS_DEQUANTIZATION_H
@@ -39,8 +39,8 @@ struct Dequantization {
 /// broadcasts and multiplications with (or divisions by) scales, written in one op or several.
 std::optional<Dequantization> matchDequantization(mlir::Value tensor);
 
-/// Matches an operand of a product in the same way, also through reshapes. Returns nullopt if the
-/// product could not read the FP8 tensor itself.
+/// Matches an operand of a matmul in the same way, also through reshapes. Returns nullopt if the
+/// matmul could not read the FP8 tensor itself.
 std::optional<Dequantization> matchOwnBytes(MatmulOp op, unsigned operand);
 
 /// Returns the tensor that `value` is a view of, through collapse_shape, expand_shape and cast, and that it

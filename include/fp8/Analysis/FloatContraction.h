@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognizes the linalg ops that are matrix products of floats, which ingest turns into fp8.matmul.
+// Recognizes the linalg ops that are matmuls of floats, which ingest turns into fp8.matmul.
 
 #ifndef FP8_ANALYSIS_FLOATCONTRACTION_H
 #define FP8_ANALYSIS_FLOATCONTRACTION_H
@@ -16,14 +16,14 @@ namespace fp8 {
 /// A linalg op that computes acc + Σ f(lhs) · g(rhs) on tensors of floats.
 struct FloatContraction {
   mlir::FloatType productType;
-  /// The products are subtracted. -(a · b) equals (-a) · b exactly.
+  /// The matmuls are subtracted. -(a · b) equals (-a) · b exactly.
   bool negates = false;
   /// f(lhs) and g(rhs): the factors, as values of the body.
   mlir::Value factors[2];
 };
 
 /// Matches by indexing maps and body, whatever the name of the op: at least one dimension of
-/// both operands is summed, and the body does nothing but add and cast between the product and
+/// both operands is summed, and the body does nothing but add and cast between the matmul and
 /// the result. A dimension may occur in the result only (the sums are broadcast along it), and a
 /// summed dimension in one operand only (the other operand is broadcast along it).
 std::optional<FloatContraction> matchFloatContraction(mlir::linalg::LinalgOp op);

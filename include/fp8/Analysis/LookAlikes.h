@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognizes operations that resemble a matrix product of floats but are not one, for the report.
+// Recognizes operations that resemble a matmul of floats but are not one, for the report.
 
 #ifndef FP8_ANALYSIS_LOOKALIKES_H
 #define FP8_ANALYSIS_LOOKALIKES_H
@@ -12,9 +12,9 @@
 
 namespace fp8 {
 
-/// Returns why `op` does not become an fp8.matmul although it resembles a matrix product: it is a
+/// Returns why `op` does not become an fp8.matmul although it resembles a matmul: it is a
 /// convolution, a contraction of other numbers than floats or with other operations, or a
-/// product that is rounded before it is summed. Returns "" for every other op.
+/// matmul that is rounded before it is summed. Returns "" for every other op.
 std::string explainLookAlike(mlir::linalg::LinalgOp op);
 
 } // namespace fp8

@@ -12,7 +12,7 @@
 namespace fp8 {
 
 /// Returns whether every element of `value` is 0 or 1 by construction: a comparison that is converted to a
-/// float, through casts, views and broadcasts, or a product, select or maximum of such values. False for
+/// float, through casts, views and broadcasts, or a matmul, select or maximum of such values. False for
 /// masks with other values, such as the weights of gates.
 bool isZeroOrOne(mlir::Value value);
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognizes tensors that divide rows among groups, and the products that read them.
+// Recognizes tensors that divide rows among groups, and the matmuls that read them.
 
 #ifndef FP8_ANALYSIS_ROWGROUPS_H
 #define FP8_ANALYSIS_ROWGROUPS_H
@@ -21,16 +21,16 @@ struct RowGroups {
 /// `start[g] <= t and t < end[g]`, where each start is the end before it and the first is 0.
 std::optional<RowGroups> matchRowMask(mlir::Value tensor);
 
-/// A product of fp8.group_rows, written without it.
-struct GroupedProduct {
+/// A matmul of fp8.group_rows, written without it.
+struct GroupedMatmul {
   mlir::Value lhs, rhs, ends;
   llvm::SmallVector<mlir::AffineMap> maps; ///< as those of fp8.grouped_matmul
 };
 
-/// Matches a product with operands `lhs` and `rhs`, of which one is an fp8.group_rows whose groups are
+/// Matches a matmul with operands `lhs` and `rhs`, of which one is an fp8.group_rows whose groups are
 /// summed, or both are and the result has a matrix for each group.
-std::optional<GroupedProduct> matchGroupedProduct(mlir::Value lhs, mlir::Value rhs,
-                                                  llvm::ArrayRef<mlir::AffineMap> maps);
+std::optional<GroupedMatmul> matchGroupedMatmul(mlir::Value lhs, mlir::Value rhs,
+                                                llvm::ArrayRef<mlir::AffineMap> maps);
 
 } // namespace fp8
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognizes matrix products that a program writes as two ops: an elementwise multiplication and
-// a sum over it. PyTorch's exporters write products of a matrix and a vector in this form.
+// Recognizes matmuls that a program writes as two ops: an elementwise multiplication and
+// a sum over it. PyTorch's exporters write matmuls of a matrix and a vector in this form.
 
 #ifndef FP8_ANALYSIS_SUMMEDPRODUCT_H
 #define FP8_ANALYSIS_SUMMEDPRODUCT_H
@@ -22,11 +22,11 @@ struct SummedProduct {
   llvm::SmallVector<mlir::AffineMap> maps;
   /// Products are rounded to this type before they are added.
   mlir::FloatType productType;
-  /// The type in which products are added.
+  /// The type in which matmuls are added.
   mlir::FloatType sumType;
 };
 
-/// Matches `sum` if it is a matrix product, that is, if it has an M or N dimension of a size
+/// Matches `sum` if it is a matmul, that is, if it has an M or N dimension of a size
 /// other than 1. Without one it is a norm, a mean or a dot product of two vectors.
 std::optional<SummedProduct> matchSummedProduct(mlir::linalg::LinalgOp sum);
 

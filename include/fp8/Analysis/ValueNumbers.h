@@ -25,7 +25,7 @@ namespace fp8 {
 /// - a value that a loop forwards unchanged equals the value before the loop;
 /// - a slice that one loop inserts into a stack equals the slice that another loop reads there;
 /// - all slices of one tensor at varying offsets count as equal;
-/// - matrix products are equal also if a transpose is folded into only one of them;
+/// - matmuls are equal also if a transpose is folded into only one of them;
 /// - casts are equal in any form.
 class ValueNumbers {
 public:
@@ -47,7 +47,7 @@ private:
   void visit(mlir::Operation *op);
   unsigned numberOf(Layout layout);
   std::optional<Layout> layOut(mlir::Operation *op);
-  Layout layOutProduct(MatmulOp op);
+  Layout layOutMatmul(MatmulOp op);
   mlir::Operation *findEqual(mlir::Operation *op);
   bool areEqual(mlir::Operation *a, mlir::Operation *b);
 
@@ -55,7 +55,7 @@ private:
   std::unordered_map<size_t, std::vector<mlir::Operation *>> operations; ///< by their hash
   /// Slices at varying offsets, by source number and static offsets, sizes and strides.
   std::map<std::pair<unsigned, std::vector<int64_t>>, mlir::Operation *> slices;
-  /// Products, by both operands with the loop of each of their dimensions, the loops of the result,
+  /// Matmuls, by both operands with the loop of each of their dimensions, the loops of the result,
   /// and its element type.
   std::map<std::tuple<Layout, Layout, std::vector<unsigned>, const void *>, unsigned> products;
   std::map<std::pair<unsigned, const void *>, unsigned> casts; ///< by source number and type

@@ -51,7 +51,7 @@ mlir::FileLineColLoc findFilePosition(mlir::Location location);
 struct Compiled {
   /// The bytes of a shared library or object, or the text of LLVM IR or of IR after a stage.
   llvm::SmallString<0> artifact;
-  /// The decision about every product. Empty after ingest, when nothing is decided yet.
+  /// The decision about every matmul. Empty after ingest, when nothing is decided yet.
   Report report;
   /// The arguments, results and state of the entry points. A library contains the manifest, too.
   Manifest manifest;

@@ -55,7 +55,7 @@ struct CompilerOptions {
   /// The processor and the optimization of host code.
   HostCodeOptions hostCode;
   SumOrder order = SumOrder::kernel;
-  /// Whether sums of `split` products are added in parts of 128 on every GPU.
+  /// Whether sums of `split` matmuls are added in parts of 128 on every GPU.
   bool strictAccumulation = false;
   /// The output: code that the target can emit (lib, obj, llvm), or the IR after a stage.
   std::string emit = "lib";

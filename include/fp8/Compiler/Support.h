@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which recipes each target has products for, and with which code or instruction, as the targets answer.
+// Which recipes each target has matmuls for, and with which code or instruction, as the targets answer.
 
 #ifndef FP8_COMPILER_SUPPORT_H
 #define FP8_COMPILER_SUPPORT_H
@@ -13,20 +13,20 @@
 
 namespace fp8 {
 
-/// A recipe with a format on a target, in the words of the options, and its products of one role, or those of
+/// A recipe with a format on a target, in the words of the options, and its matmuls of one role, or those of
 /// groups of rows (mixture of experts).
 struct SupportRecord {
   std::string target, recipe, format;
   bool isGrouped;
   Role role;
-  ProductSupport support;
+  MatmulSupport support;
 };
 
 /// Lists every target that the loaded dialects have, with every recipe, format and role of a site with a
-/// weight, first of plain products, then of grouped ones.
+/// weight, first of plain matmuls, then of grouped ones.
 std::vector<SupportRecord> listSupport(mlir::MLIRContext &context);
 
-/// Returns the list as indented JSON, one object per record: target, recipe, format, product (plain or
+/// Returns the list as indented JSON, one object per record: target, recipe, format, matmul (plain or
 /// grouped), role, code and reason, of which one is null.
 std::string printSupportJSON(llvm::ArrayRef<SupportRecord> records);
 

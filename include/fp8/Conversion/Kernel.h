@@ -20,14 +20,14 @@ inline constexpr llvm::StringLiteral kKernelAttrName = "fp8.kernel";
 inline constexpr llvm::StringLiteral kOwnMemoryAttrName = "fp8.own_memory";
 
 /// Unit attribute on a module: products of bf16 and FP8 may be summed as the processor does, by the dot
-/// products of AVX512_BF16, and not by one f32 sum in the order of K.
+/// matmuls of AVX512_BF16, and not by one f32 sum in the order of K.
 inline constexpr llvm::StringLiteral kHardwareSumsAttrName = "fp8.hardware_sums";
 
 /// Unit attribute on a module: kernels for GPUs add up every sum in the order of the program, one element
 /// after another, and not in parts.
 inline constexpr llvm::StringLiteral kProgramOrderAttrName = "fp8.program_order";
 
-/// Unit attribute on a module: sums of `split` products are added in parts of 128 also where the tensor cores
+/// Unit attribute on a module: sums of `split` matmuls are added in parts of 128 also where the tensor cores
 /// sum exactly enough without.
 inline constexpr llvm::StringLiteral kStrictAccumulationAttrName = "fp8.strict_accumulation";
 

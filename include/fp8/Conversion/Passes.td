@@ -162,22 +162,22 @@ def ExpandScaling : Pass<"fp8-expand-scaling", "::mlir::ModuleOp"> {
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
-def SplitProducts : Pass<"fp8-split-products", "::mlir::ModuleOp"> {
-  let summary = "divide long sums of matrix products among the multiprocessors of a GPU";
+def SplitMatmuls : Pass<"fp8-split-matmuls", "::mlir::ModuleOp"> {
+  let summary = "divide long sums of matmuls among the multiprocessors of a GPU";
   let description = [{
     Before: all operands are memrefs; the module's target is a `#fp8.chip`.
-    After: a product whose kernel would have tiles for less than half of the multiprocessors, and that has
-    4,096 bytes or more along K, is a batch of up to 16 products of parts of K, with f32 sums and without scales.
+    After: a matmul whose kernel would have tiles for less than half of the multiprocessors, and that has
+    4,096 bytes or more along K, is a batch of up to 16 matmuls of parts of K, with f32 sums and without scales.
     The sums of the other parts are added to the first, in order, and the epilogue, which multiplies by the
     scales once, is code of its own.
 
-    Products stay as they are that have a configuration (`fp8.config`), batches, dynamic sizes, scales along K,
-    operands without strides, an FP8 result, or an epilogue with amaxes or sums; so do all products with the attribute
+    Matmuls stay as they are that have a configuration (`fp8.config`), batches, dynamic sizes, scales along K,
+    operands without strides, an FP8 result, or an epilogue with amaxes or sums; so do all matmuls with the attribute
     `fp8.program_order` on the module. Parts are multiples of 128 elements.
 
     Example:
     ```mlir
-    // fp8-opt --fp8-split-products
+    // fp8-opt --fp8-split-matmuls
     module attributes {fp8.target = #fp8.chip<"sm_90a">} {
       func.func @f(%x: memref<128x16384xf8E4M3FN>, %g: memref<64x16384xf8E5M2>, %s: memref<f32>, %dw: memref<128x64xbf16>) {
         fp8.scaled_matmul site("fc1") role(wgrad) fast ins(%x, %g : memref<128x16384xf8E4M3FN>, memref<64x16384xf8E5M2>)
@@ -207,10 +207,10 @@ def SplitProducts : Pass<"fp8-split-products", "::mlir::ModuleOp"> {
 }
 
 def ChooseConfigs : Pass<"fp8-choose-configs", "::mlir::func::FuncOp"> {
-  let summary = "choose the GPU kernel of each matrix product";
+  let summary = "choose the GPU kernel of each matmul";
   let description = [{
     Before: all operands are memrefs; the module's target is a `#fp8.chip`.
-    After: every product that a kernel with tensor cores computes has the attribute `fp8.config`, which says
+    After: every matmul that a kernel with tensor cores computes has the attribute `fp8.config`, which says
     how: a `#fp8.product_config`. What the attribute says before the pass stays; an error tells what the
     chip's kernels cannot do. `convert-fp8-to-gpu` follows the attribute, and chooses where there is none.
 
@@ -246,7 +246,7 @@ def ConvertFP8ToGPU : Pass<"convert-fp8-to-gpu", "::mlir::ModuleOp"> {
     `func.func` in `gpu.module @kernels`, one for all operations that can share it.
     Operations without a kernel stay, for `convert-fp8-to-linalg`.
 
-    A remark tells which operands of products are copied first, and why.
+    A remark tells which operands of matmuls are copied first, and why.
 
     Operations whose kernels depend on equal things, as those of the layers of a model, share kernels
     without building them again; `check-sharing` builds them all the same and emits an error if
@@ -290,11 +290,11 @@ def ConvertFP8ToGPU : Pass<"convert-fp8-to-gpu", "::mlir::ModuleOp"> {
 }
 
 def PadRows : Pass<"fp8-pad-rows", "::mlir::func::FuncOp"> {
-  let summary = "give buffers that products read rows of a multiple of 16 bytes";
+  let summary = "give buffers that matmuls read rows of a multiple of 16 bytes";
   let description = [{
-    Before: allocations of FP8, bf16 or f16 that are operands of products.
+    Before: allocations of FP8, bf16 or f16 that are operands of matmuls.
     After: those whose rows are not multiples of 16 bytes are views of longer rows, so that
-    kernels of products read them in place. A row is the last dimensions of the buffer that
+    kernels of matmuls read them in place. A row is the last dimensions of the buffer that
     count as one for the product, such as all of K. The bytes behind a row are never read.
 
     A matrix whose rows have a dynamic size gets a pitch that the host computes. Other
@@ -340,14 +340,14 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
   let description = [{
     Before: all operands are memrefs; scales and history updates are loops
     (`fp8-expand-scaling`).
-    After: no operation of the fp8 dialect is left. Matrix products are packed f32
-    products (`PackedGemm.h`), or loops with the same sums for targets with many threads; with
+    After: no operation of the fp8 dialect is left. Matmuls are packed f32
+    matmuls (`PackedGemm.h`), or loops with the same sums for targets with many threads; with
     `fp8.hardware_sums` on the module and vectors of 512 bits, those of bf16 and FP8 are dot
-    products of AVX512_BF16. Casts are exact integer arithmetic; a quantize reads its tensor
+    matmuls of AVX512_BF16. Casts are exact integer arithmetic; a quantize reads its tensor
     once for FP8 data and amax. `fp8.computes` on linalg ops, copies and loops
     tells which operation they compute.
 
-    Errors: operations without a lowering (row, block and MX scales, grouped products with scales
+    Errors: operations without a lowering (row, block and MX scales, grouped matmuls with scales
     along K, loss scaling), collectives that are not divided in a start and a wait.
 
     Example:

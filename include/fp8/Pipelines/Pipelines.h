@@ -41,7 +41,7 @@ struct RecipeOptions {
   /// The recipe parameters that the user set, by option: {"margin", "1"}.
   std::map<std::string, std::string> parameters;
   /// Per role: fp8; e4m3 or e5m2, the format of the gradient operand (fprop: of both operands); a
-  /// recipe, by name or as an attribute; or the type in which the products stay: bf16, f16, f32, f64,
+  /// recipe, by name or as an attribute; or the type in which the matmuls stay: bf16, f16, f32, f64,
   /// or none for any.
   std::string fprop = "fp8", dgrad = "fp8", wgrad = "fp8";
   /// REGEX=RECIPE: the recipe of sites that match, by name or as an attribute, none or a type as above.
@@ -49,7 +49,7 @@ struct RecipeOptions {
   std::vector<std::string> siteRecipes;
   /// linear, all, or a regex searched in site names.
   std::string sites = "linear";
-  /// With the sites `linear`: products of two activations, as in attention, become FP8 as well.
+  /// With the sites `linear`: matmuls of two activations, as in attention, become FP8 as well.
   bool attention = false;
   /// The FP8 bytes of weights are part of the state: cast once for each new value.
   bool keepParameters = false;
@@ -67,7 +67,7 @@ struct RecipeOptions {
   bool measureErrors = false;
   /// Allow a recipe that the target has no kernels for, to look at the IR.
   bool allowUnsupported = false;
-  /// Options that no product fits are part of the report, and are no errors.
+  /// Options that no matmul fits are part of the report, and are no errors.
   bool allowUnused = false;
 };
 
@@ -101,7 +101,7 @@ struct WeighedRecipe {
   std::string describe() const;
 };
 
-/// Weighs every recipe with its default parameters for `target`: the time of the three products of a
+/// Weighs every recipe with its default parameters for `target`: the time of the three matmuls of a
 /// layer at the target's rate, and of the casts of their operands at the rate of its memory. Chosen is the
 /// one with the fewest elements per scale among those that take at most 15% longer than the fastest, and of
 /// two alike the one without state.
@@ -142,7 +142,7 @@ void buildSelectionPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe
 void buildApplicationPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe,
                               const RecipeOptions &options);
 
-/// Stage 3: leaves one quantize per tensor, and fuses code into casts and products.
+/// Stage 3: leaves one quantize per tensor, and fuses code into casts and matmuls.
 void buildFusionPipeline(mlir::OpPassManager &manager);
 
 /// The options of stage 4.

@@ -71,7 +71,7 @@ struct Report {
   OptionValues options; ///< all options with their values, defaults included
   /// The recipes that `auto` was chosen from, a line each; empty for other recipes.
   std::vector<std::string> weighedRecipes;
-  std::vector<UnusedOption> unusedOptions; ///< that no product fits
+  std::vector<UnusedOption> unusedOptions; ///< that no matmul fits
   std::vector<SiteRecord> sites;
   std::vector<LookAlikeRecord> others;
   std::vector<CollectiveRecord> collectives; ///< in the order in which they start
@@ -84,11 +84,11 @@ struct Report {
 /// of the input.
 std::vector<SiteRecord> collectSites(mlir::ModuleOp module);
 
-/// The beginning of `code` for a product that is computed together with an equal one.
+/// The beginning of `code` for a matmul that is computed together with an equal one.
 inline constexpr llvm::StringLiteral kComputedOnce = "computed once, with an equal product";
 
 /// Fills in `code` from the attributes on the generated code in `module` after stage 6 or 7
-/// (ProductMarks.h): what computes the product; kComputedOnce and the place if an equal product
+/// (MatmulMarks.h): what computes the product; kComputedOnce and the place if an equal product
 /// of the same site does; "none: …" if no code is left for it. In EmittedCode.cpp.
 void readEmittedCode(mlir::ModuleOp module, std::vector<SiteRecord> &sites);
 

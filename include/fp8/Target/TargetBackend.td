@@ -32,8 +32,8 @@ def FP8_TargetBackendInterface : AttrInterface<"TargetBackendInterface"> {
     InterfaceMethod<[{
       Adds the passes of stage 6, which lower bufferized IR to kernels. Their result must
       pass `fp8-verify-stage{stage=kernels}`: no operation of the fp8 dialect is left. The
-      code that computes a product of the program must have the attribute `fp8.products`
-      (ProductMarks.h), and stage 7 must keep it: the report says of a product without it
+      code that computes a matmul of the program must have the attribute `fp8.matmuls`
+      (MatmulMarks.h), and stage 7 must keep it: the report says of a matmul without it
       that no code is left for it.
     }], "void", "buildKernelsPipeline", (ins "::mlir::OpPassManager &":$manager)>,
     InterfaceMethod<[{

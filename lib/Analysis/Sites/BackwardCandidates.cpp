@@ -43,7 +43,7 @@ bool BackwardCandidates::isCandidate(const Candidate &candidate) const {
          mayHaveEqualSize(backward.result, forward.op->getOperand(1 - candidate.shared));
 }
 
-/// The gradients of a grouped product: it sums over groups (experts), of which a mask selects one for each
+/// The gradients of a grouped matmul: it sums over groups (experts), of which a mask selects one for each
 /// row. dy is repeated for every group, and masked; the gradient of the activation is summed over the groups.
 bool BackwardCandidates::isGroupedCandidate(const Candidate &candidate) const {
   const Contraction &forward = contractions[candidate.forward], &backward = contractions[candidate.backward];
@@ -75,7 +75,7 @@ void BackwardCandidates::collect() {
 }
 
 /// Drops candidates that are gradients of other arguments. The gradients of a carried weight go into its new
-/// value, and those of the arguments that a weight is computed from into theirs: a product that goes into the
+/// value, and those of the arguments that a weight is computed from into theirs: a matmul that goes into the
 /// new value of another argument instead is no gradient of this one.
 void BackwardCandidates::dropForeign() {
   llvm::SmallDenseMap<Value, llvm::SmallPtrSet<Operation *, 4>> made;
@@ -86,7 +86,7 @@ void BackwardCandidates::dropForeign() {
   auto goesInto = [&](const Candidate &candidate, Value argument) {
     auto [it, isNew] = made.try_emplace(argument);
     if (isNew)
-      it->second = findProductsOfNewValue(cast<BlockArgument>(argument));
+      it->second = findMatmulsOfNewValue(cast<BlockArgument>(argument));
     return it->second.contains(contractions[candidate.backward].op);
   };
   llvm::SmallDenseSet<Value> withGradient;
@@ -200,7 +200,7 @@ bool BackwardCandidates::isGradientAResult(const Candidate &candidate) const {
       });
 }
 
-/// True if a forward product, before or behind `product`, computes the same: one of the two is a
+/// True if a forward matmul, before or behind `matmul`, computes the same: one of the two is a
 /// recomputation.
 bool BackwardCandidates::repeatsForward(const Contraction &product) const {
   return llvm::any_of(contractions, [&](const Contraction &other) {
@@ -215,7 +215,7 @@ bool BackwardCandidates::isPlausiblePair(const Candidate &candidate) const {
   return !marked || (backward.name.backward && !forward.name.backward);
 }
 
-/// True if both values are computed from the same products, with no other one between, or from none.
+/// True if both values are computed from the same matmuls, with no other one between, or from none.
 bool BackwardCandidates::haveSameSources(Value a, Value b) const {
   auto getFirsts = [&](Value value) {
     llvm::BitVector firsts(contractions.size());

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pairs of products of which one may, by its form, be a gradient of the other one, and questions about such
+// Pairs of matmuls of which one may, by its form, be a gradient of the other one, and questions about such
 // pairs. Private to the library.
 
 #ifndef FP8_LIB_ANALYSIS_BACKWARDCANDIDATES_H
@@ -35,37 +35,37 @@ public:
                      llvm::ArrayRef<Contraction> contractions);
 
   llvm::ArrayRef<Contraction> getContractions() const { return contractions; }
-  /// Candidates whose dy the forward product reaches, sorted by the forward product.
+  /// Candidates whose dy the forward matmul reaches, sorted by the forward matmul.
   llvm::ArrayRef<Candidate> getReached() const { return reached; }
-  /// Candidates whose dy the forward product does not reach, though it comes first in the program.
+  /// Candidates whose dy the forward matmul does not reach, though it comes first in the program.
   llvm::ArrayRef<Candidate> getUnreached() const { return unreached; }
-  /// The products that read a tensor (TensorUse::tensor), and as which operand.
+  /// The matmuls that read a tensor (TensorUse::tensor), and as which operand.
   llvm::ArrayRef<std::pair<unsigned, unsigned>> getReaders(unsigned tensor) const;
 
-  /// The operand of the backward product that is dy.
+  /// The operand of the backward matmul that is dy.
   mlir::Value getGradient(const Candidate &candidate) const;
-  /// The arguments that a gradient of `operand` of product `forward` is the gradient of, or is a part of: the
+  /// The arguments that a gradient of `operand` of matmul `forward` is the gradient of, or is a part of: the
   /// argument that the operand is a view of or, where it is computed without contractions, all that it is
   /// made of.
   llvm::SmallVector<mlir::Value> getDifferentiatedArguments(unsigned forward, unsigned operand) const;
-  /// Whether names mark the backward code: that of this function or, where all its products have names, that
+  /// Whether names mark the backward code: that of this function or, where all its matmuls have names, that
   /// of another one. An evaluation has no backward code that they could mark.
   bool namesMarkBackward() const { return marked; }
-  /// True if names say that one product is a gradient of the other one, or of its like.
+  /// True if names say that one matmul is a gradient of the other one, or of its like.
   bool haveOneName(const Candidate &candidate) const;
-  /// True if dy is a cotangent that comes from outside: no forward product reaches it, only gradients do.
+  /// True if dy is a cotangent that comes from outside: no forward matmul reaches it, only gradients do.
   bool isOuterCotangent(const Candidate &candidate) const;
   /// True if a gradient reaches dy.
   bool isGradientOfGradient(const Candidate &candidate) const;
   /// True if the gradient reaches a result of the function that has the type of an argument that it is the
   /// gradient of, or replaces it in the next step.
   bool isGradientAResult(const Candidate &candidate) const;
-  /// True if the products may be a pair: the forward product is no gradient, the backward product is
-  /// unmatched and repeats no forward product, and names, where they mark backward code, mark the backward
-  /// product only.
+  /// True if the matmuls may be a pair: the forward matmul is no gradient, the backward matmul is
+  /// unmatched and repeats no forward matmul, and names, where they mark backward code, mark the backward
+  /// matmul only.
   bool isPlausiblePair(const Candidate &candidate) const;
   /// True if the candidate has the form of a weight gradient, but reads an activation that is not the forward
-  /// product's: other operations may have computed that one again.
+  /// matmul's: other operations may have computed that one again.
   bool readsRecomputed(const Candidate &candidate) const;
 
 private:
@@ -75,7 +75,7 @@ private:
   bool isCandidate(const Candidate &candidate) const;
   bool isGroupedCandidate(const Candidate &candidate) const;
   bool findWhetherNamesMarkBackward() const;
-  llvm::BitVector findGradients() const; ///< the products that are settled as such
+  llvm::BitVector findGradients() const; ///< the matmuls that are settled as such
   bool repeatsForward(const Contraction &product) const;
   bool haveSameSources(mlir::Value a, mlir::Value b) const;
 

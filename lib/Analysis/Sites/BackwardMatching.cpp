@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Matches forward products with their gradients, by the rules of a table. The header says what a
+// Matches forward matmuls with their gradients, by the rules of a table. The header says what a
 // gradient looks like.
 
 #include "fp8/Analysis/Sites/BackwardMatching.h"
@@ -59,11 +59,11 @@ private:
   StringRef rule; ///< that is being applied
 };
 
-/// A rule finds gradients of products that are not matched yet, and returns whether it found any.
+/// A rule finds gradients of matmuls that are not matched yet, and returns whether it found any.
 struct BackwardMatcher::Rule {
   unsigned round;
   StringLiteral name;
-  StringLiteral says; ///< of a product y = x · w, its gradients dx = dy · w and dw = x · dy
+  StringLiteral says; ///< of a matmul y = x · w, its gradients dx = dy · w and dw = x · dy
   bool (BackwardMatcher::*apply)();
 };
 
@@ -74,30 +74,30 @@ struct BackwardMatcher::Rule {
 //===----------------------------------------------------------------------===//
 
 const BackwardMatcher::Rule BackwardMatcher::kRules[] = {
-    {1, "both-gradients", "two products of both forms that share a dy which y reaches are dx and dw",
+    {1, "both-gradients", "two matmuls of both forms that share a dy which y reaches are dx and dw",
      &BackwardMatcher::matchBothGradients},
     {2, "both-gradients-of-outer-cotangent",
-     "two products of both forms behind y that share a dy which no forward product reaches (an argument, as "
+     "two matmuls of both forms behind y that share a dy which no forward matmul reaches (an argument, as "
      "in a "
      "vector-Jacobian product, or a constant) are dx and dw, if one of them is a result",
      &BackwardMatcher::matchBothGradientsOfOuterCotangent},
     {3, "one-gradient",
-     "one product of either form is dx (of a frozen weight) or dw (in the first layer), if names mark it as "
+     "one matmul of either form is dx (of a frozen weight) or dw (in the first layer), if names mark it as "
      "backward "
      "code or, where names mark none, if the function trains",
      &BackwardMatcher::matchOneGradient},
     {4, "weight-gradient-by-sibling",
-     "where dx is known, the product of its dy with an activation that is computed again is dw",
+     "where dx is known, the matmul of its dy with an activation that is computed again is dw",
      &BackwardMatcher::matchWeightGradientBySibling},
     {5, "second-gradient",
-     "one product of either form whose dy depends on gradients is added to the dx or dw that y has already, "
+     "one matmul of either form whose dy depends on gradients is added to the dx or dw that y has already, "
      "as "
      "gradients of gradients are",
      &BackwardMatcher::matchSecondGradient},
     {5, "gradient-in-new-value",
-     "a product with an activation that other operations compute again is dw, if it ends in the new value of "
+     "a matmul with an activation that other operations compute again is dw, if it ends in the new value of "
      "w or in "
-     "a result of its type with no other product between",
+     "a result of its type with no other matmul between",
      &BackwardMatcher::matchGradientInNewValue},
 };
 
@@ -155,8 +155,8 @@ bool BackwardMatcher::matchGradientInNewValue() {
 // Matches and their order
 //===----------------------------------------------------------------------===//
 
-/// Products of one name come first, then those that other products do not contradict; then, of triples, the
-/// nearest products, and of pairs the last ones, since a product that turns out to be forward is no gradient
+/// Matmuls of one name come first, then those that other matmuls do not contradict; then, of triples, the
+/// nearest matmuls, and of pairs the last ones, since a matmul that turns out to be forward is no gradient
 /// of an earlier one.
 Match BackwardMatcher::makeMatch(ArrayRef<Candidate> members) const {
   int64_t sameNames = 0, contradictions = 0, distance = 0;
@@ -179,7 +179,7 @@ std::vector<Match> BackwardMatcher::makeMatches(ArrayRef<Candidate> singles) con
   return matches;
 }
 
-/// Collects pairs of candidates with one forward product, which `sorted` is sorted by.
+/// Collects pairs of candidates with one forward matmul, which `sorted` is sorted by.
 std::vector<Match> BackwardMatcher::collectTriples(ArrayRef<Candidate> sorted) const {
   std::vector<Match> triples;
   for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
@@ -197,8 +197,8 @@ std::vector<Match> BackwardMatcher::collectTriples(ArrayRef<Candidate> sorted) c
 }
 
 /// Where dy comes from outside (the loss is computed elsewhere, or is a sum), no forward result reaches it;
-/// only gradients do. Two products that share dy are gradients all the same where they come after the forward
-/// product and one of them is a result.
+/// only gradients do. Two matmuls that share dy are gradients all the same where they come after the forward
+/// matmul and one of them is a result.
 std::vector<Match> BackwardMatcher::collectTriplesOfOuterCotangents() const {
   std::vector<Match> triples = collectTriples(candidates.getUnreached());
   llvm::erase_if(triples, [&](const Match &match) {
@@ -210,7 +210,7 @@ std::vector<Match> BackwardMatcher::collectTriplesOfOuterCotangents() const {
   return triples;
 }
 
-/// True if some product has both gradients, or a gradient that is one by its result.
+/// True if some matmul has both gradients, or a gradient that is one by its result.
 bool BackwardMatcher::isTraining() const {
   return llvm::any_of(contractions, [](const Contraction &c) { return c.isForward(); }) ||
          llvm::any_of(candidates.getReached(),
@@ -242,7 +242,7 @@ void BackwardMatcher::assign(const Candidate &candidate) {
     gradient = candidate.backward;
 }
 
-/// Assigns matches in order as long as their products are free; false if none is.
+/// Assigns matches in order as long as their matmuls are free; false if none is.
 bool BackwardMatcher::settle(std::vector<Match> matches) {
   bool assigned = false;
   llvm::sort(matches, [](const Match &a, const Match &b) { return a.order < b.order; });
@@ -259,7 +259,7 @@ bool BackwardMatcher::settle(std::vector<Match> matches) {
   return assigned;
 }
 
-/// A product with a cotangent that comes from outside, alone, may be a gradient, or a forward product that
+/// A matmul with a cotangent that comes from outside, alone, may be a gradient, or a forward matmul that
 /// reads the same activation: it is in doubt.
 void BackwardMatcher::noteDoubts() {
   for (const Candidate &candidate : candidates.getUnreached())

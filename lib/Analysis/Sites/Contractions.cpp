@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collects the matrix products of a function, and how each reads its operands.
+// Collects the matmuls of a function, and how each reads its operands.
 
 #include "fp8/Analysis/Sites/Contractions.h"
 #include "fp8/Analysis/Rearrangement.h"
@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace fp8;
 
-/// The sum over the first dimensions of a product, if nothing else reads `result`, whose dimension i is
-/// dimension dims[i] of the product; null if there is none. Adds the summed dimensions to `summed`.
+/// The sum over the first dimensions of a matmul, if nothing else reads `result`, whose dimension i is
+/// dimension dims[i] of the matmul; null if there is none. Adds the summed dimensions to `summed`.
 static Value findSum(Value result, SmallVector<unsigned> dims, SmallVectorImpl<unsigned> &summed) {
   while (result.hasOneUse()) {
     Operation *user = *result.user_begin();

@@ -58,7 +58,7 @@ std::vector<Candidate> fp8::detail::findGradientsOfRecomputed(const BackwardCand
         continue;
       llvm::SmallPtrSet<Operation *, 4> ends;
       for (Value argument : candidates.getDifferentiatedArguments(f, weight)) {
-        llvm::SmallPtrSet<Operation *, 4> products = findProductsOfGradient(argument);
+        llvm::SmallPtrSet<Operation *, 4> products = findMatmulsOfGradient(argument);
         ends.insert(products.begin(), products.end());
       }
       for (unsigned b = 0; b < contractions.size(); ++b)

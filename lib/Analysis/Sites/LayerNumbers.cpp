@@ -25,7 +25,7 @@ struct NumberInName {
 } // namespace
 
 /// All numbers of `site`, without the #2 that tells sites of one name apart. The numbers of
-/// sites that the program gave no name count products, not layers.
+/// sites that the program gave no name count matmuls, not layers.
 static SmallVector<NumberInName> findNumbers(StringRef site) {
   site = site.take_until([](char c) { return c == '#'; });
   SmallVector<NumberInName> numbers;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Follows the new value of a carried argument back to products.
+// Follows the new value of a carried argument back to matmuls.
 
 #include "fp8/Analysis/Sites/NewValues.h"
 #include "fp8/Analysis/RegionFlow.h"
@@ -38,7 +38,7 @@ static void collectParts(Value value, SmallVectorImpl<Value> &parts) {
   Operation *op = value.getDefiningOp();
   if (!op || !forwarded.empty())
     return;
-  if (auto product = dyn_cast<MatmulOp>(op)) { // the product is added to its init
+  if (auto product = dyn_cast<MatmulOp>(op)) { // the matmul is added to its init
     parts.push_back(product.getInit());
     return;
   }
@@ -49,8 +49,8 @@ static void collectParts(Value value, SmallVectorImpl<Value> &parts) {
       parts.push_back(operand);
 }
 
-/// The products that `values` are computed from, with no other product between.
-static llvm::SmallPtrSet<Operation *, 4> findProducts(SmallVector<Value> values) {
+/// The matmuls that `values` are computed from, with no other matmul between.
+static llvm::SmallPtrSet<Operation *, 4> findMatmuls(SmallVector<Value> values) {
   llvm::SmallPtrSet<Operation *, 4> products;
   llvm::SmallPtrSet<Value, 16> seen;
   while (!values.empty()) {
@@ -64,21 +64,21 @@ static llvm::SmallPtrSet<Operation *, 4> findProducts(SmallVector<Value> values)
   return products;
 }
 
-llvm::SmallPtrSet<Operation *, 4> fp8::findProductsOfNewValue(BlockArgument carried) {
+llvm::SmallPtrSet<Operation *, 4> fp8::findMatmulsOfNewValue(BlockArgument carried) {
   IntegerAttr result = getResultAttr(carried);
   Operation *terminator = carried.getOwner()->getParent()->back().getTerminator();
   if (!result || result.getInt() < 0 || result.getInt() >= terminator->getNumOperands())
     return {};
-  return findProducts({terminator->getOperand(result.getInt())});
+  return findMatmuls({terminator->getOperand(result.getInt())});
 }
 
-llvm::SmallPtrSet<Operation *, 4> fp8::findProductsOfGradient(Value parameter) {
+llvm::SmallPtrSet<Operation *, 4> fp8::findMatmulsOfGradient(Value parameter) {
   auto argument = dyn_cast<BlockArgument>(parameter);
   if (!argument)
     return {};
   if (isCarried(argument))
-    return findProductsOfNewValue(argument);
+    return findMatmulsOfNewValue(argument);
   Operation *terminator = argument.getOwner()->getParent()->back().getTerminator();
-  return findProducts(llvm::filter_to_vector(
+  return findMatmuls(llvm::filter_to_vector(
       terminator->getOperands(), [&](Value result) { return result.getType() == argument.getType(); }));
 }

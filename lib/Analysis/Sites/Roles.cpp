@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Roles from matched products. The rules are in the header.
+// Roles from matched matmuls. The rules are in the header.
 
 #include "fp8/Analysis/Sites/Roles.h"
 
@@ -30,7 +30,7 @@ private:
   std::optional<unsigned> findSibling(unsigned i, unsigned gradientOperand) const;
   bool isRecomputed(Value value) const;
   unsigned findGradientOperand(unsigned i) const;
-  bool reachesProduct(unsigned i) const;
+  bool reachesMatmul(unsigned i) const;
   bool dependsOnBackward(unsigned i) const;
   bool readsGradient(unsigned i) const;
   bool isInDoubt(unsigned i) const;
@@ -59,7 +59,7 @@ RoleInference::RoleInference(FunctionOpInterface function) : contractions(collec
 }
 
 //===----------------------------------------------------------------------===//
-// Forward products
+// Forward matmuls
 //===----------------------------------------------------------------------===//
 
 /// Sets the weight of `entry`, and the arguments it is computed from, from the operand that is the weight.
@@ -103,10 +103,10 @@ void RoleInference::assignGradients(unsigned i) {
 }
 
 //===----------------------------------------------------------------------===//
-// Gradients without a forward product
+// Gradients without a forward matmul
 //===----------------------------------------------------------------------===//
 
-bool RoleInference::reachesProduct(unsigned i) const {
+bool RoleInference::reachesMatmul(unsigned i) const {
   return llvm::any_of(contractions, [&](const Contraction &other) {
     MatmulOp op = other.op;
     return reachability->reaches(i, op.getLhs()) || reachability->reaches(i, op.getRhs());
@@ -118,8 +118,8 @@ bool RoleInference::dependsOnBackward(unsigned i) const {
   return reachability->reachesAny(backward, op.getLhs()) || reachability->reachesAny(backward, op.getRhs());
 }
 
-/// True for the gradient of a table that rows are gathered from, computed as a product with a mask: one
-/// operand depends on gradients, the other one does not, and neither is a parameter; no other product lies
+/// True for the gradient of a table that rows are gathered from, computed as a matmul with a mask: one
+/// operand depends on gradients, the other one does not, and neither is a parameter; no other matmul lies
 /// between this one and a result of its size that has the type of an argument.
 bool RoleInference::isGradientOfAnUnmultipliedWeight(unsigned i) const {
   const Contraction &contraction = contractions[i];
@@ -127,7 +127,7 @@ bool RoleInference::isGradientOfAnUnmultipliedWeight(unsigned i) const {
   bool fromBackward[] = {reachability->reachesAny(backward, op.getLhs()),
                          reachability->reachesAny(backward, op.getRhs())};
   if (contraction.isMatched() || fromBackward[0] == fromBackward[1] || getParameter(op.getLhs()) ||
-      getParameter(op.getRhs()) || reachesProduct(i))
+      getParameter(op.getRhs()) || reachesMatmul(i))
     return false;
   auto type = cast<RankedTensorType>(contraction.result.getType());
   Region &body = op->getParentOfType<FunctionOpInterface>()->getRegion(0);
@@ -149,7 +149,7 @@ bool RoleInference::isRecomputed(Value value) const {
 
 /// Returns the operand that is the gradient dy: not a recomputed activation. Of two others it is the one
 /// that is no parameter, then the one that depends on the backward pass, then the one that two gradients of
-/// one product share.
+/// one matmul share.
 unsigned RoleInference::findGradientOperand(unsigned i) const {
   MatmulOp op = contractions[i].op;
   bool recomputed[] = {isRecomputed(op.getLhs()), isRecomputed(op.getRhs())};
@@ -163,7 +163,7 @@ unsigned RoleInference::findGradientOperand(unsigned i) const {
   return score(0) > score(1) ? 0 : 1;
 }
 
-/// Another unmatched gradient that reads the same dy: that of the other operand of the forward product.
+/// Another unmatched gradient that reads the same dy: that of the other operand of the forward matmul.
 std::optional<unsigned> RoleInference::findSibling(unsigned i, unsigned gradientOperand) const {
   const TensorUse &gradient = contractions[i].operands[gradientOperand];
   for (unsigned other = 0; other < contractions.size(); ++other)
@@ -187,7 +187,7 @@ bool RoleInference::readsLowerRank(unsigned i, unsigned sibling) const {
          cast<RankedTensorType>(mine.getType()).getRank() < cast<RankedTensorType>(other.getType()).getRank();
 }
 
-/// Assigns the role of a gradient whose forward product is unknown. No other product depends on the gradient
+/// Assigns the role of a gradient whose forward matmul is unknown. No other matmul depends on the gradient
 /// of a weight; its sibling, if it reads a parameter, is the gradient of the input.
 void RoleInference::assignUnmatchedGradient(unsigned i) {
   ContractionRole &entry = roles[i];
@@ -196,13 +196,13 @@ void RoleInference::assignUnmatchedGradient(unsigned i) {
   entry.kinds[gradientOperand] = TensorKind::grad_output;
   entry.weightOperand = 1 - gradientOperand;
   std::optional<unsigned> sibling = findSibling(i, gradientOperand);
-  bool isLast = !reachesProduct(i);
+  bool isLast = !reachesMatmul(i);
   if (isLast && !(sibling && readsLowerRank(i, *sibling))) {
     entry.role = Role::wgrad;
     return;
   }
   Value weight = entry.contraction.op->getOperand(entry.weightOperand);
-  if (!weights->isPlain(weight) || !sibling || reachesProduct(*sibling))
+  if (!weights->isPlain(weight) || !sibling || reachesMatmul(*sibling))
     return;
   entry.role = Role::dgrad;
   entry.kinds[entry.weightOperand] = TensorKind::weight;
@@ -213,7 +213,7 @@ void RoleInference::assignUnmatchedGradient(unsigned i) {
 // Doubts
 //===----------------------------------------------------------------------===//
 
-/// True if an operand is the gradient dy of a product.
+/// True if an operand is the gradient dy of a matmul.
 bool RoleInference::readsGradient(unsigned i) const {
   return llvm::any_of(contractions, [&](const Contraction &other) {
     unsigned gradient = other.operands[other.gradientOperand].tensor;
@@ -223,8 +223,8 @@ bool RoleInference::readsGradient(unsigned i) const {
   });
 }
 
-/// True for a product that counts as forward only because nothing else is known of it, though it depends on
-/// gradients or may be one. (Products without a weight in an optimizer depend on gradients, too.)
+/// True for a matmul that counts as forward only because nothing else is known of it, though it depends on
+/// gradients or may be one. (Matmuls without a weight in an optimizer depend on gradients, too.)
 bool RoleInference::isInDoubt(unsigned i) const {
   const Contraction &contraction = contractions[i];
   if (contraction.isForward() || namesMarkBackward || contraction.name.update ||
@@ -238,7 +238,7 @@ bool RoleInference::isInDoubt(unsigned i) const {
 // All roles
 //===----------------------------------------------------------------------===//
 
-/// Applies the product's `fp8.role`, if there is one, to its role and the kinds of its operands. A product of
+/// Applies the matmul's `fp8.role`, if there is one, to its role and the kinds of its operands. A matmul of
 /// an optimizer's update has none of a layer's roles.
 void RoleInference::applyUserRole(unsigned i) {
   ContractionRole &entry = roles[i];
@@ -271,7 +271,7 @@ std::vector<ContractionRole> RoleInference::run() {
     roles.back().leader = i;
     for (unsigned operand : {0, 1})
       roles.back().sources[operand] = direct->getSources(contraction.op->getOperand(operand));
-    // A recomputed product belongs to the site of the first one. In a gradient that the user defines, its
+    // A recomputed matmul belongs to the site of the first one. In a gradient that the user defines, its
     // names are those of backward code.
     const Contraction &first = contractions[contraction.first];
     bool again =

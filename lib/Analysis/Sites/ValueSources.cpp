@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// True for operations that multiply tensors and sum: matrix products and their look-alikes.
+/// True for operations that multiply tensors and sum: matmuls and their look-alikes.
 static bool isContraction(Operation *op) {
   if (isa<MatmulOp>(op))
     return true;

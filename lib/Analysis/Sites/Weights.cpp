@@ -66,7 +66,7 @@ void Weights::addParametersOf(const Contraction &contraction, unsigned operand) 
       parameters.insert(argument);
 }
 
-/// True if a result of the argument's shape is computed from the product.
+/// True if a result of the argument's shape is computed from the matmul.
 bool Weights::isGradientAResult(unsigned product, Value argument) const {
   Operation *terminator = body.back().getTerminator();
   return llvm::any_of(terminator->getOperands(), [&](Value result) {
@@ -138,8 +138,8 @@ bool Weights::shareArgument(Value a, Value b) const {
 
 Weights::Choice Weights::choose(MatmulOp op) const {
   bool alone[2], plain[2], made[2];
-  // Where the gradient of an input is a result, the input counts as a parameter, and its products with
-  // weights would be plain. Such operands share an input, as q and k do, or are both products of parameters,
+  // Where the gradient of an input is a result, the input counts as a parameter, and its matmuls with
+  // weights would be plain. Such operands share an input, as q and k do, or are both matmuls of parameters,
   // whereas a merged adapter is one operand only.
   bool share = shareArgument(op.getLhs(), op.getRhs());
   for (unsigned operand : {0, 1}) {

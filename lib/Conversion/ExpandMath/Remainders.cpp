@@ -48,7 +48,7 @@ Expr fp8::expandRemF(Expr x, Expr y) {
   return select(isUndefined, kNaN, remainder);
 }
 
-/// x^n modulo 2^width: squares of x, and the product of those that n has a bit for. 0 for a negative n unless
+/// x^n modulo 2^width: squares of x, and the matmul of those that n has a bit for. 0 for a negative n unless
 /// x is 1 or -1, as 1 / x^-n is truncated.
 Expr fp8::expandIPowI(Expr x, Expr n) {
   int64_t width = x.getType().getIntOrFloatBitWidth();

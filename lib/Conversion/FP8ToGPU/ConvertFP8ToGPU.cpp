@@ -32,9 +32,9 @@ using namespace fp8;
 static bool lower(Operation *op, LoweringContext &context) {
   OpBuilder builder(op);
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<MatmulOp, ScaledMatmulOp>([&](Operation *op) { return lowerProduct(builder, op, context); })
+      .Case<MatmulOp, ScaledMatmulOp>([&](Operation *op) { return lowerMatmul(builder, op, context); })
       .Case<GroupedMatmulOp, ScaledGroupedMatmulOp>(
-          [&](Operation *op) { return lowerGroupedProduct(op, context); })
+          [&](Operation *op) { return lowerGroupedMatmul(op, context); })
       .Case([&](QuantizeOp op) { return lowerQuantize(builder, op, context); })
       .Case([&](QuantizeBlocksOp op) { return lowerQuantizeBlocks(builder, op, context); })
       .Case([&](AmaxOp op) { return lowerAmax(builder, op, context); })

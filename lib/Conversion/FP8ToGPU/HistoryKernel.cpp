@@ -6,8 +6,8 @@
 // computes 32 columns: its 8 warps load a chunk of rows into shared memory, the first warp folds the chunk in
 // the order of the rows with the recipe's code, then all of them write the rows one place further up.
 
-#include "Lowering.h"
 #include "Kernel/KernelArguments.h"
+#include "Lowering.h"
 #include "fp8/Dialect/FP8/IR/ScalarBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -4,8 +4,8 @@
 //
 // Lowers fp8.compute_scale to a kernel with a thread per amax, which runs the formula of the recipe.
 
-#include "Lowering.h"
 #include "Kernel/KernelArguments.h"
+#include "Lowering.h"
 #include "fp8/Analysis/Sites/SiteNames.h"
 #include "fp8/Dialect/FP8/IR/ScalarBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

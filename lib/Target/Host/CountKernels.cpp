@@ -41,7 +41,7 @@ public:
   ArrayAttr number();
 
 private:
-  /// Adds a call of `kernel` to the line of its `key`, which roles of products are added to. Only the first
+  /// Adds a call of `kernel` to the line of its `key`, which roles of matmuls are added to. Only the first
   /// call of a line is counted.
   void add(Operation *call, func::FuncOp kernel, SmallVector<Attribute> key,
            function_ref<KernelCost()> countCost);
@@ -58,15 +58,15 @@ static StringRef getField(Attribute product, StringRef field) {
   return text ? text.getValue() : StringRef();
 }
 
-static ArrayRef<Attribute> getProducts(Operation *call) {
-  auto products = call->getAttrOfType<ArrayAttr>(kProductsAttrName);
+static ArrayRef<Attribute> getMatmuls(Operation *call) {
+  auto products = call->getAttrOfType<ArrayAttr>(kMatmulsAttrName);
   return products ? products.getValue() : ArrayRef<Attribute>();
 }
 
 void KernelList::add(Operation *call, func::FuncOp kernel, SmallVector<Attribute> key,
                      function_ref<KernelCost()> countCost) {
   Builder builder(module.getContext());
-  for (Attribute product : getProducts(call))
+  for (Attribute product : getMatmuls(call))
     key.push_back(builder.getStringAttr(getField(product, "role")));
   auto [line, isNew] = lines.try_emplace(builder.getArrayAttr(key), Line{kernel, {}, {}});
   if (isNew)
@@ -100,9 +100,9 @@ void KernelList::add(gpu::LaunchFuncOp launch) {
 static SmallVector<StringRef> getSites(const Line &line) {
   llvm::SetVector<StringRef> sites;
   for (Operation *call : line.calls) {
-    for (Attribute product : getProducts(call))
+    for (Attribute product : getMatmuls(call))
       sites.insert(getField(product, "site"));
-    if (!getProducts(call).empty())
+    if (!getMatmuls(call).empty())
       continue;
     Attribute site = call->getAttr(kKernelSiteAttrName);
     if (auto name = dyn_cast_or_null<StringAttr>(site))
@@ -114,8 +114,8 @@ static SmallVector<StringRef> getSites(const Line &line) {
   return sites.takeVector();
 }
 
-/// Returns the operations of the products that a call computes; unset unless all are known.
-static std::optional<int64_t> countProducts(ArrayRef<Attribute> products) {
+/// Returns the operations of the matmuls that a call computes; unset unless all are known.
+static std::optional<int64_t> countMatmuls(ArrayRef<Attribute> products) {
   int64_t sum = 0;
   for (Attribute product : products) {
     auto operations = cast<DictionaryAttr>(product).getAs<IntegerAttr>("operations");
@@ -128,11 +128,11 @@ static std::optional<int64_t> countProducts(ArrayRef<Attribute> products) {
 
 DictionaryAttr KernelList::describe(Line &line) {
   Builder builder(module.getContext());
-  ArrayRef<Attribute> products = getProducts(line.calls.front());
+  ArrayRef<Attribute> products = getMatmuls(line.calls.front());
   SmallVector<StringRef> sites = getSites(line);
   KernelCost cost = line.cost;
-  if (!products.empty()) // the other code of the kernel is an epilogue, or the product itself in loops
-    cost.operations = countProducts(products);
+  if (!products.empty()) // the other code of the kernel is an epilogue, or the matmul itself in loops
+    cost.operations = countMatmuls(products);
 
   StringRef symbol = line.kernel.getName(), kind = "other";
   std::string name = symbol.str();

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Names kernels after the lowering that created them, or after their operation; the site comes from
-// the location, as the names of products do.
+// the location, as the names of matmuls do.
 
 #include "KernelNames.h"
 #include "fp8/Analysis/Sites/SiteNames.h"
@@ -59,11 +59,11 @@ static StringRef findKind(StringRef computes) {
       .Default("");
 }
 
-/// Returns the mark of the first product that `op` computes; null if it computes none.
-static DictionaryAttr findProduct(Operation *op) {
+/// Returns the mark of the first matmul that `op` computes; null if it computes none.
+static DictionaryAttr findMatmul(Operation *op) {
   DictionaryAttr product;
   op->walk([&](Operation *inner) {
-    auto marks = inner->getAttrOfType<ArrayAttr>(kProductsAttrName);
+    auto marks = inner->getAttrOfType<ArrayAttr>(kMatmulsAttrName);
     if (!marks || marks.empty())
       return WalkResult::advance();
     product = dyn_cast<DictionaryAttr>(marks[0]);
@@ -86,8 +86,8 @@ static std::string findComputes(Operation *op) {
   return quantizes ? "quantize_rows" : "rows";
 }
 
-/// Names a kernel after the product that it computes.
-static KernelName nameProduct(DictionaryAttr product) {
+/// Names a kernel after the matmul that it computes.
+static KernelName nameMatmul(DictionaryAttr product) {
   auto read = [&](StringRef field) {
     auto text = product.getAs<StringAttr>(field);
     return text ? text.str() : "";
@@ -143,8 +143,8 @@ static StringRef findFunction(Operation *op) {
 }
 
 KernelName fp8::nameKernel(Operation *op) {
-  if (DictionaryAttr product = findProduct(op))
-    return nameProduct(product);
+  if (DictionaryAttr product = findMatmul(op))
+    return nameMatmul(product);
   NameStack stack = parseNameStack(op->getLoc());
   KernelName name{findComputes(op), stack.site, ""};
   auto structured = dyn_cast<linalg::LinalgOp>(op);

@@ -229,12 +229,12 @@ func::FuncOp Outliner::build(Operation *kernel, Captures &captures) {
   return func;
 }
 
-/// Removes the marks of products in `kernel` and returns them for the call: equal kernels compute
-/// products of several sites.
-static ArrayAttr takeProductMarks(Operation *kernel) {
+/// Removes the marks of matmuls in `kernel` and returns them for the call: equal kernels compute
+/// matmuls of several sites.
+static ArrayAttr takeMatmulMarks(Operation *kernel) {
   SmallVector<Attribute> products;
   kernel->walk([&](Operation *op) {
-    if (auto marks = dyn_cast_or_null<ArrayAttr>(op->removeAttr(kProductsAttrName)))
+    if (auto marks = dyn_cast_or_null<ArrayAttr>(op->removeAttr(kMatmulsAttrName)))
       llvm::append_range(products, marks);
   });
   return products.empty() ? ArrayAttr() : ArrayAttr::get(kernel->getContext(), products);
@@ -243,7 +243,7 @@ static ArrayAttr takeProductMarks(Operation *kernel) {
 void Outliner::outline(Operation *kernel) {
   KernelName name = nameKernel(kernel);
   kernel->walk([](Operation *op) { op->removeAttr(kComputesAttrName); });
-  ArrayAttr products = takeProductMarks(kernel);
+  ArrayAttr products = takeMatmulMarks(kernel);
   Captures captures = findCaptures(kernel);
   func::FuncOp func = build(kernel, captures);
   // Printing omits locations and numbers values in order, so equal text means equal code.
@@ -261,7 +261,7 @@ void Outliner::outline(Operation *kernel) {
   OpBuilder builder(kernel);
   auto call = func::CallOp::create(builder, kernel->getLoc(), entry->second, captures.arguments);
   if (products)
-    call->setAttr(kProductsAttrName, products);
+    call->setAttr(kMatmulsAttrName, products);
   if (!name.site.empty())
     call->setAttr(kKernelSiteAttrName, builder.getStringAttr(name.site));
   kernel->replaceAllUsesWith(call.getResults());

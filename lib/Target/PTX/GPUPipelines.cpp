@@ -36,7 +36,7 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   manager.addNestedPass<func::FuncOp>(createParallelizeRows());
   manager.addPass(createForallToForLoopPass());
   manager.addNestedPass<func::FuncOp>(createPadRows());
-  manager.addPass(createSplitProducts());
+  manager.addPass(createSplitMatmuls());
   manager.addNestedPass<func::FuncOp>(createChooseConfigs());
   manager.addPass(createConvertFP8ToGPU());
   manager.addPass(createExpandScaling());

@@ -9,7 +9,7 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
   // CHECK: gpu.launch_func @kernels::@[[$PRODUCT:kernel_product_fprop_fc1]] blocks in (%c2, %c1, %c1) threads in (%c256, %c1, %c1)
   // Read: 100 * 80 and 136 * 80 bytes, and the scale, once; written: 100 * 136 of bf16.
   // CHECK-SAME: fp8.kernel_cost = {read = 18884 : i64, written = 27200 : i64}, fp8.kernel_site = "fc1"
-  // CHECK-SAME: fp8.products = [{code = "mma.sync.m16n8k32 e4m3
+  // CHECK-SAME: fp8.matmuls = [{code = "mma.sync.m16n8k32 e4m3
   // CHECK: gpu.launch_func @kernels::@[[$PRODUCT]] blocks in (%c4, %c1, %c1)
   func.func @shared(%a: memref<100x80xf8E4M3FN>, %b: memref<136x80xf8E5M2>, %c: memref<256x80xf8E5M2>, %s: memref<f32>,
                     %d: memref<100x136xbf16>, %e: memref<130x256xbf16>, %f: memref<130x80xf8E4M3FN>) {

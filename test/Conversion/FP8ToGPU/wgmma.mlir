@@ -12,7 +12,7 @@
 // CHECK-DAG: %[[LHS:.*]] = memref.reinterpret_cast %[[A]] to offset: [0], sizes: [1, 4096, 256], strides: [16, 256, 1]
 // CHECK-DAG: %[[RHS:.*]] = memref.reinterpret_cast %[[B]] to offset: [0], sizes: [1, 4096, 256], strides: [16, 256, 1]
 // CHECK: gpu.launch_func @kernels::@kernel_product_dgrad_fc1 blocks in (%[[BLOCKS]], %{{.*}}, %{{.*}}) {{.*}} args(%[[LHS]] : {{.*}}, %[[RHS]] :
-// CHECK-SAME: fp8.kernel_site = "fc1", fp8.products = [{code = "wgmma.mma_async.m64n128k32 e5m2{{.*}}e4m3, split sums"
+// CHECK-SAME: fp8.kernel_site = "fc1", fp8.matmuls = [{code = "wgmma.mma_async.m64n128k32 e5m2{{.*}}e4m3, split sums"
 
 // CHECK: func.func @kernel_product_dgrad_fc1
 // CHECK-SAME: !llvm.ptr {fp8.tensor_map = {box = array<i64: 128, 128, 1>, swizzle = 128 : i32}},
@@ -90,7 +90,7 @@ module attributes {fp8.target = #fp8.chip<"sm_90a">} {
 
 module attributes {fp8.target = #fp8.chip<"sm_89">} {
   func.func @family(%a: memref<64x256xbf16>, %b: memref<64x256xbf16>, %d: memref<64x64xbf16>) {
-    // expected-error @+1 {{has swapped = true, which kernels of mma and grouped products do not know, in fp8.config}}
+    // expected-error @+1 {{has swapped = true, which kernels of mma and grouped matmuls do not know, in fp8.config}}
     fp8.matmul ins(%a, %b : memref<64x256xbf16>, memref<64x256xbf16>) outs(%d : memref<64x64xbf16>)
         {fp8.config = #fp8.product_config<swapped = true>, indexing_maps = [#lhs, #rhs, #out]}
     return

@@ -34,10 +34,10 @@ func.func @products(%a: memref<32xf32>, %b: memref<128xf32>, %c: memref<64xf32>,
   %1 = memref.cast %b : memref<128xf32> to memref<?xf32>
   %2 = memref.cast %c : memref<64xf32> to memref<?xf32>
   %3 = memref.cast %d : memref<80xf32> to memref<?xf32>
-  call @gemm(%0, %1, %2) {fp8.products = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc1"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
-  call @gemm(%0, %1, %2) {fp8.products = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc2"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
-  call @gemm(%0, %1, %2) {fp8.products = [{code = "x", operations = 1024 : i64, role = "dgrad", site = "fc1"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
-  call @gemm(%0, %1, %3) {fp8.products = [{code = "x", role = "fprop", site = "fc3"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
+  call @gemm(%0, %1, %2) {fp8.matmuls = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc1"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
+  call @gemm(%0, %1, %2) {fp8.matmuls = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc2"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
+  call @gemm(%0, %1, %2) {fp8.matmuls = [{code = "x", operations = 1024 : i64, role = "dgrad", site = "fc1"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
+  call @gemm(%0, %1, %3) {fp8.matmuls = [{code = "x", role = "fprop", site = "fc3"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
   return
 }
 func.func private @gemm(%a: memref<?xf32>, %b: memref<?xf32>, %c: memref<?xf32>) {
@@ -191,11 +191,11 @@ module attributes {gpu.container_module} {
         {fp8.kernel_cost = {read = 64 : i64, written = 16 : i64}, fp8.kernel_site = "h2"}
     gpu.launch_func @kernels::@kernel_quantize blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<16xf32>)
     gpu.launch_func @kernels::@kernel_product_fprop_fc1 blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<16xf32>)
-        {fp8.kernel_cost = {read = 96 : i64, written = 32 : i64}, fp8.products = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc1"}]}
+        {fp8.kernel_cost = {read = 96 : i64, written = 32 : i64}, fp8.matmuls = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc1"}]}
     gpu.launch_func @kernels::@kernel_product_fprop_fc1 blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<16xf32>)
-        {fp8.kernel_cost = {read = 96 : i64, written = 32 : i64}, fp8.products = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc2"}]}
+        {fp8.kernel_cost = {read = 96 : i64, written = 32 : i64}, fp8.matmuls = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc2"}]}
     gpu.launch_func @kernels::@kernel_product_fprop_fc1 blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<16xf32>)
-        {fp8.kernel_cost = {read = 96 : i64, written = 32 : i64}, fp8.products = [{code = "x", operations = 1024 : i64, role = "dgrad", site = "fc1"}]}
+        {fp8.kernel_cost = {read = 96 : i64, written = 32 : i64}, fp8.matmuls = [{code = "x", operations = 1024 : i64, role = "dgrad", site = "fc1"}]}
     return
   }
 }

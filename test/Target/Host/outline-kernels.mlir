@@ -112,19 +112,19 @@ func.func @number(%parts: memref<8xf32>, %amax: memref<f32>) {
 
 // What products a kernel computes is said at the call: one kernel serves several sites.
 // CHECK-LABEL: func @products
-// CHECK: call @kernel_product_fprop_a(%arg0, %arg1) {fp8.kernel_site = "a", fp8.products = [{code = "loops", role = "fprop", site = "a"}]}
-// CHECK: call @kernel_product_fprop_a(%arg1, %arg2) {fp8.kernel_site = "b", fp8.products = [{code = "loops", role = "dgrad", site = "b"}]}
+// CHECK: call @kernel_product_fprop_a(%arg0, %arg1) {fp8.kernel_site = "a", fp8.matmuls = [{code = "loops", role = "fprop", site = "a"}]}
+// CHECK: call @kernel_product_fprop_a(%arg1, %arg2) {fp8.kernel_site = "b", fp8.matmuls = [{code = "loops", role = "dgrad", site = "b"}]}
 // CHECK: func private @kernel_product_fprop_a
-// CHECK-NOT: fp8.products
+// CHECK-NOT: fp8.matmuls
 #id = affine_map<(i) -> (i)>
 func.func @products(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) {
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%a : memref<4xf32>) outs(%b : memref<4xf32>)
-      attrs = {fp8.products = [{site = "a", role = "fprop", code = "loops"}]} {
+      attrs = {fp8.matmuls = [{site = "a", role = "fprop", code = "loops"}]} {
   ^bb0(%in: f32, %out: f32):
     linalg.yield %in : f32
   }
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%b : memref<4xf32>) outs(%c : memref<4xf32>)
-      attrs = {fp8.products = [{site = "b", role = "dgrad", code = "loops"}]} {
+      attrs = {fp8.matmuls = [{site = "b", role = "dgrad", code = "loops"}]} {
   ^bb0(%in: f32, %out: f32):
     linalg.yield %in : f32
   }

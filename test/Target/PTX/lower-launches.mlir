@@ -33,7 +33,7 @@
 // CHECK: %[[FIRST:.*]] = llvm.getelementptr %[[RECORDS]][0] : (!llvm.ptr) -> !llvm.ptr, i64
 // CHECK: %[[TWO:.*]] = arith.constant 2 : i64
 // CHECK: %[[GOOD:.*]] = call @fp8_abi_launch_all(%[[FRAME]], %[[FIRST]], %[[TWO]], %[[BUFFERS]], %[[SLOTS]], %[[POINTERS]], %[[GRID]])
-// CHECK-SAME: {fp8.products = [{code = "tensor cores: mma.sync", location = "{{.*}}lower-launches.mlir:{{[0-9]+}}:5", role = "fprop", site = "fc"}]}
+// CHECK-SAME: {fp8.matmuls = [{code = "tensor cores: mma.sync", location = "{{.*}}lower-launches.mlir:{{[0-9]+}}:5", role = "fprop", site = "fc"}]}
 // CHECK: cf.assert %[[GOOD]], ""
 // CHECK: %[[SIZE:.*]] = arith.index_cast %{{.*}}#0 : index to i64
 // CHECK: %[[SIZE_SLOT:.*]] = llvm.getelementptr %[[SLOTS]][24]
@@ -68,7 +68,7 @@ module attributes {gpu.container_module} {
     %h = memref.get_global @"a constant" : memref<4xf32>
     gpu.launch_func @kernels::@product blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1)
       args(%g : memref<4xf32>, %h : memref<4xf32>)
-      {fp8.products = [{site = "fc", role = "fprop", code = "tensor cores"}]}
+      {fp8.matmuls = [{site = "fc", role = "fprop", code = "tensor cores"}]}
     %v = memref.subview %x[2] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 2>>
     gpu.launch_func @kernels::@offset blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1)
       args(%v : memref<4xf32, strided<[1], offset: 2>>)

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds the products that the new value of an argument is computed from, where training carries the argument
+// Finds the matmuls that the new value of an argument is computed from, where training carries the argument
 // to the next step.
 
 #ifndef FP8_ANALYSIS_SITES_NEWVALUES_H
@@ -17,14 +17,14 @@ namespace fp8 {
 /// True for an argument that is carried: a result becomes its value in the next step.
 bool isCarried(mlir::Value parameter);
 
-/// The products that the new value of a carried argument is computed from element by element, as the new
+/// The matmuls that the new value of a carried argument is computed from element by element, as the new
 /// value of a weight is computed from its gradients. Sums, casts, moments and concatenations may lie between,
-/// but no other product, and no smaller tensor (such as the norm that clips all gradients).
-llvm::SmallPtrSet<mlir::Operation *, 4> findProductsOfNewValue(mlir::BlockArgument carried);
+/// but no other matmul, and no smaller tensor (such as the norm that clips all gradients).
+llvm::SmallPtrSet<mlir::Operation *, 4> findMatmulsOfNewValue(mlir::BlockArgument carried);
 
-/// The products that may be a gradient of a parameter: those of its new value if the parameter is carried,
+/// The matmuls that may be a gradient of a parameter: those of its new value if the parameter is carried,
 /// else those of the results that have its type.
-llvm::SmallPtrSet<mlir::Operation *, 4> findProductsOfGradient(mlir::Value parameter);
+llvm::SmallPtrSet<mlir::Operation *, 4> findMatmulsOfGradient(mlir::Value parameter);
 
 } // namespace fp8
 

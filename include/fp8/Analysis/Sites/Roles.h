@@ -2,19 +2,19 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Infers the role of every matrix product of a function in the training step.
+// Infers the role of every matmul of a function in the training step.
 //
-// Forward products with a weight (Weights.h) are fprop; their gradients are dgrad, which reads the
-// weight, and wgrad, which reads the input. Products without a weight, such as attention's, and their
+// Forward matmuls with a weight (Weights.h) are fprop; their gradients are dgrad, which reads the
+// weight, and wgrad, which reads the input. Matmuls without a weight, such as attention's, and their
 // gradients are other.
 //
-// A product that is matched with no forward product is a gradient if names mark it as backward
-// code (the backward half of a step that was split in two), else a forward product. Of two
+// A matmul that is matched with no forward matmul is a gradient if names mark it as backward
+// code (the backward half of a step that was split in two), else a forward matmul. Of two
 // such gradients that share dy and read a parameter each, the parameter of lower rank is the
 // weight. Where names mark nothing, the gradient of a table that rows are gathered from is
 // known by its size and by the result that it ends in.
 //
-// A product that computes the same as an earlier forward product belongs to the site of that one.
+// A matmul that computes the same as an earlier forward matmul belongs to the site of that one.
 
 #ifndef FP8_ANALYSIS_SITES_ROLES_H
 #define FP8_ANALYSIS_SITES_ROLES_H
@@ -24,12 +24,12 @@
 
 namespace fp8 {
 
-/// Role and operand kinds of one matrix product.
+/// Role and operand kinds of one matmul.
 struct ContractionRole {
   Contraction contraction;
   Role role = Role::other;
   TensorKind kinds[2] = {TensorKind::input, TensorKind::input};
-  /// The product whose site this one belongs to: its forward product, the one that it computes again, or
+  /// The matmul whose site this one belongs to: its forward matmul, the one that it computes again, or
   /// itself.
   unsigned leader = 0;
   /// The weight of a leader: the parameter that the operand is a view of (getParameter), or the operand where
@@ -39,13 +39,13 @@ struct ContractionRole {
   llvm::SmallVector<mlir::Value> weightArguments;
   /// The operand that is the weight (fprop, dgrad).
   unsigned weightOperand = 1;
-  /// The products that each operand is computed from, with no other product between.
+  /// The matmuls that each operand is computed from, with no other matmul between.
   llvm::BitVector sources[2];
-  /// Neither dataflow nor names tell whether this product is forward.
+  /// Neither dataflow nor names tell whether this matmul is forward.
   bool inDoubt = false;
 };
 
-/// The roles of all matrix products of each of the functions of a module, in program order.
+/// The roles of all matmuls of each of the functions of a module, in program order.
 /// `fp8.role` attributes win over what is inferred.
 std::vector<std::vector<ContractionRole>> inferRoles(llvm::ArrayRef<mlir::FunctionOpInterface> functions);
 

@@ -31,7 +31,7 @@ struct NameStack {
   bool backward = false;
   /// Forward code that is computed again for the backward pass.
   bool rematerialized = false;
-  /// Inside `update(…)`: part of an optimizer's update, whose products are no layers.
+  /// Inside `update(…)`: part of an optimizer's update, whose matmuls are no layers.
   bool update = false;
 };
 

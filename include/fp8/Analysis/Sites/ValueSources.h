@@ -22,7 +22,7 @@ public:
   llvm::SmallVector<mlir::Value> getArguments(mlir::Value value) const;
   /// The sources among getArguments that are floating-point tensors.
   llvm::SmallVector<mlir::Value> getFloatArguments(mlir::Value value) const;
-  /// The contractions that `value` is computed by: matrix products, and other operations that multiply
+  /// The contractions that `value` is computed by: matmuls, and other operations that multiply
   /// tensors and sum (convolutions, products of integers).
   llvm::SmallVector<mlir::Operation *> getContractions(mlir::Value value) const;
 

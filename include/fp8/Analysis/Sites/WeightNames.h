@@ -26,7 +26,7 @@ std::vector<std::string> splitArgumentName(llvm::StringRef name);
 /// the largest.
 class WeightNames {
 public:
-  /// `functions` has the roles of the products of every function of a module.
+  /// `functions` has the roles of the matmuls of every function of a module.
   explicit WeightNames(llvm::ArrayRef<std::vector<ContractionRole>> functions);
 
   /// The name of the weight; empty where it has none.

@@ -2,22 +2,22 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds the arguments of a function that are parameters, and the operand of a product that is its weight.
+// Finds the arguments of a function that are parameters, and the operand of a matmul that is its weight.
 //
 // A parameter is a floating-point argument or global that training changes: its gradient is a result of an
 // entry, or enters the computation of its new value; or it is carried in an entry that has gradients. Entries
-// match arguments by name. An operand is plain if the only contractions in its computation are products of
+// match arguments by name. An operand is plain if the only contractions in its computation are matmuls of
 // parameters and constants: casts, views, slices, concatenated gates, weight normalization, a scaled weight
 // and a merged adapter W + A · B are plain, x · W + b is not.
 //
-// The weight of a product that is not a gradient is
+// The weight of a matmul that is not a gradient is
 // 1. the only plain operand that is computed from parameters and constants alone;
 // 2. else the only plain operand, as in inference or with frozen weights;
 // 3. of two plain operands the one of lower rank; of equal rank the one that reads a parameter; else the
 //    second. It is the first where both read parameters and only the second contains products of them, or
 //    where neither reads a parameter and only the first reads a tree of arguments that holds weights;
 // 4. none, if no operand is plain.
-// A product of parameters is no weight beside an operand that reads one of the same arguments or is a product
+// A matmul of parameters is no weight beside an operand that reads one of the same arguments or is a matmul
 // of parameters too. Examples are q and k where the gradient of their input is a result, which makes the
 // input a parameter. In an entry without gradients a carried argument that no entry trains (a KV cache) is no
 // weight.
@@ -35,7 +35,7 @@ namespace fp8 {
 /// The name that the program gives an argument or a global; empty where it has none.
 llvm::StringRef getGivenName(mlir::Value argument);
 
-/// The parameters of one function, and the weights of its products.
+/// The parameters of one function, and the weights of its matmuls.
 class Weights {
 public:
   /// `contractions` are matched with their gradients, and the sources of `reachability`.
@@ -48,7 +48,7 @@ public:
   /// certain show which trees of arguments hold weights.
   void addTrainedNames(const llvm::StringSet<> &names, llvm::ArrayRef<Contraction> contractions);
 
-  /// The operand that is the weight of a product that is not a gradient; unset if there is none.
+  /// The operand that is the weight of a matmul that is not a gradient; unset if there is none.
   std::optional<unsigned> findWeight(MatmulOp op) const;
   bool isPlain(mlir::Value value) const;
 
@@ -68,7 +68,7 @@ private:
   const Reachability &reachability;
   const ValueSources &sources;
   llvm::DenseSet<mlir::Value> parameters;
-  llvm::DenseSet<mlir::Operation *> gradients; ///< products matched as gradients, or marked so by names
+  llvm::DenseSet<mlir::Operation *> gradients; ///< matmuls matched as gradients, or marked so by names
   llvm::StringSet<> trees; ///< own words of the arguments with keys that certain weights are computed from
   bool hasGradients;
 };

@@ -21,7 +21,7 @@ inline constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
 
 /// Attributes of a kernel: the threads of a block along x (i32, required), its dynamic shared memory in bytes
 /// (i32), the blocks of a cluster along x (i32), the blocks that must fit on a multiprocessor at once (i32;
-/// limits the registers of a thread), and the instruction that computes its products (a string, for the
+/// limits the registers of a thread), and the instruction that computes its matmuls (a string, for the
 /// report).
 inline constexpr llvm::StringLiteral kThreadsAttrName = "fp8.threads";
 inline constexpr llvm::StringLiteral kSharedBytesAttrName = "fp8.shared_bytes";
@@ -43,7 +43,7 @@ inline constexpr llvm::StringLiteral kOperandTableAttrName = "fp8.operand_table"
 /// the last. Host code that narrows a larger number for a kernel ends with an error.
 inline constexpr int64_t kMostOfDimension = (int64_t(1) << 31) - 512;
 
-/// Attribute of a product, a ProductConfigAttr: how its kernel computes it, instead of as the compiler
+/// Attribute of a matmul, a MatmulConfigAttr: how its kernel computes it, instead of as the compiler
 /// chooses.
 inline constexpr llvm::StringLiteral kConfigAttrName = "fp8.config";
 

@@ -19,10 +19,10 @@ void cloneElementCode(mlir::OpBuilder &b, const ElementRegion &region, mlir::IRM
 
 /// Builds the whole epilogue of `op`, an fp8.matmul or fp8.scaled_matmul on memrefs, as linalg or loops: adds
 /// C, runs the region, and stores all results. `sums` is an f32 memref in the shape of the result: the sums
-/// of products, multiplied by the scales; unless `isScaled` the epilogue multiplies, by scales that are one
+/// of matmuls, multiplied by the scales; unless `isScaled` the epilogue multiplies, by scales that are one
 /// for all of K. Emits an error where the operation has an epilogue without meaning.
-mlir::LogicalResult buildProductEpilogue(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Value sums,
-                                         bool isScaled = true);
+mlir::LogicalResult buildMatmulEpilogue(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Value sums,
+                                        bool isScaled = true);
 
 /// Marks the linalg ops, copies and loops between `before`, which may be null, and `op`, unless they are
 /// marked, with the word for what `op` computes (kComputesAttrName).

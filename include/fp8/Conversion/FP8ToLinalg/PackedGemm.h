@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The contraction that all products on the CPU use: operands with any indexing maps and element
+// The contraction that all matmuls on the CPU use: operands with any indexing maps and element
 // types are packed into f32 panels, a micro-kernel multiplies the panels block by block, and the
 // epilogue of a block runs as soon as the sums of the block are known, while they are in the cache.
 //
@@ -17,7 +17,7 @@
 // With scales of blocks, every block of K is summed from zero to p, and the sum becomes
 // y = fma(p · first scale, second scale, y), from y = 0 on. With scales of elements, an element is multiplied
 // by its scale when it is packed.
-// With `bf16Dots`, two adjacent products and the running sum are added as the processor's instruction
+// With `bf16Dots`, two adjacent matmuls and the running sum are added as the processor's instruction
 // does, which also takes denormals for zero.
 
 #ifndef FP8_CONVERSION_FP8TOLINALG_PACKEDGEMM_H
@@ -54,14 +54,14 @@ struct PanelScales {
   bool lhsFirst = true;  ///< whether the sum of a block is multiplied by the scale of lhs first
 };
 
-/// How a product is computed.
-struct PackedProductOptions {
+/// How a matmul is computed.
+struct PackedMatmulOptions {
   bool split = false;
   /// Takes dot products of two elements by AVX512_BF16. The operands must be of bf16 or FP8, and the number
   /// of indices of K known and even.
   bool bf16Dots = false;
   VectorRegisters registers;
-  /// The marks (ProductMarks.h) that the calls of the micro-kernel carry.
+  /// The marks (MatmulMarks.h) that the calls of the micro-kernel carry.
   mlir::ArrayAttr marks;
   /// Per dimension of the iteration space: the most that a dynamic size can be, kDynamic if that is not
   /// known; or empty. Buffers of known sizes need no memory from the heap.
@@ -69,7 +69,7 @@ struct PackedProductOptions {
   PanelScales scales = {};
 };
 
-/// Emits the product of `lhs` and `rhs` at the builder's insertion point as one kernel, an
+/// Emits the matmul of `lhs` and `rhs` at the builder's insertion point as one kernel, an
 /// scf.execute_region, and returns the sums as a view of type f32 whose shape is that of the output
 /// (`maps[2]`'s order). If `epilogue` is not null, the kernel calls it for boxes that together cover
 /// the output, in parallel.
@@ -81,10 +81,10 @@ struct PackedProductOptions {
 /// of the tile. Anything else is an error at `loc`.
 /// The buffers are memref.allocs of the current block; nothing frees them here.
 /// Adds functions to the enclosing module, so call it from a module pass.
-mlir::FailureOr<mlir::Value> buildPackedProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs,
-                                                mlir::Value rhs, mlir::ArrayRef<mlir::AffineMap> maps,
-                                                const PackedProductOptions &options,
-                                                EpilogueBuilder epilogue = nullptr);
+mlir::FailureOr<mlir::Value> buildPackedMatmul(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs,
+                                               mlir::Value rhs, mlir::ArrayRef<mlir::AffineMap> maps,
+                                               const PackedMatmulOptions &options,
+                                               EpilogueBuilder epilogue = nullptr);
 
 } // namespace fp8
 

@@ -33,7 +33,7 @@ enum class MathFunctions {
 };
 
 /// In which order, and how rounded, the products of bf16 and FP8 are summed.
-enum class ProductSums {
+enum class MatmulSums {
   exact,   ///< one f32 sum in the order of K: the same bits on every processor
   hardware ///< as the processor's dot products of bf16 pairs do, which also take denormals for zero
 };
@@ -48,8 +48,8 @@ struct HostCodeOptions {
   /// The vector width in bits that the vectorizer prefers; 0 leaves the choice to LLVM.
   unsigned vectorWidth = 0;
   MathFunctions math = MathFunctions::expanded;
-  /// checkProductSums checks whether the processor has the instructions.
-  ProductSums sums = ProductSums::exact;
+  /// checkMatmulSums checks whether the processor has the instructions.
+  MatmulSums sums = MatmulSums::exact;
   /// Whether every temporary has memory of its own: a read of what was not written is found then.
   bool separateTemporaries = false;
   /// 0 to 3, as clang's -O.
@@ -87,7 +87,7 @@ VectorRegisterFile getVectorRegisters(const HostCodeOptions &options);
 llvm::Error checkProcessor(llvm::StringRef name);
 
 /// An error where the processor of `options` lacks the instructions that `options.sums` needs.
-llvm::Error checkProductSums(const HostCodeOptions &options);
+llvm::Error checkMatmulSums(const HostCodeOptions &options);
 
 /// Translates `module` (the result of stage 7) to optimized LLVM IR text, an object, or a
 /// shared library, and writes it to `out`. A library exports every `fp8_call_<entry>` and

@@ -71,7 +71,7 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
     different slots of the state are equal.
 
     A loop with linalg ops, calls or allocations stays, and the pass outlines its body
-    instead, unless the loop is marked `fp8.kernel`. `fp8.products`, the list of the products
+    instead, unless the loop is marked `fp8.kernel`. `fp8.matmuls`, the list of the matmuls
     that a kernel computes, moves to the call; `fp8.kernel_site` on the call is the site or
     the carried argument that the kernel works for in this call. The name is that of the
     first call. It comes from `fp8.computes`, which lowerings set, or from the operation,

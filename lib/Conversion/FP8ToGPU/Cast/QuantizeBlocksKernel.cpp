@@ -4,7 +4,7 @@
 //
 // Lowers fp8.quantize_blocks to kernels of tiles. One kernel casts blocks that lie within tiles, in every
 // direction, and reads the tensor once. A kernel with warps for each row casts rows alone. Where blocks span
-// a dimension that is longer than a tile in another way, as in row scaling of both operands of a product, a
+// a dimension that is longer than a tile in another way, as in row scaling of both operands of a matmul, a
 // kernel before that one computes the amaxes of these blocks.
 
 #include "CastLowering.h"

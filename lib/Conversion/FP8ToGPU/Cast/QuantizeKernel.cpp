@@ -107,7 +107,7 @@ static bool lowerOnRows(OpBuilder &builder, Operation *op, LoweringContext &cont
   }
   work->data =
       TileOperand::create(data, builder.getMultiDimIdentityMap(work->space.sizes.size()), work->space);
-  if (work->columns && isUnread(data)) // all products want the other layout
+  if (work->columns && isUnread(data)) // all matmuls want the other layout
     work->data.reset();
   work->scale.memref = quantize.getScale();
   work->scaleInv.memref = quantize.getOuts()[quantize.getScaleInvIndex()];
@@ -144,7 +144,7 @@ bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &cont
     remarkGeneric(op, "the layout of its data has no strides");
     return false;
   }
-  if (inTiles && isUnread(data)) // all products want the other layout
+  if (inTiles && isUnread(data)) // all matmuls want the other layout
     work->data.reset();
   work->scale.memref = op.getScale();
   work->scaleInv.memref = op.getOuts()[op.getScaleInvIndex()];

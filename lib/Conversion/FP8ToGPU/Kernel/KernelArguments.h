@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Used by everything that launches a kernel: its arguments, with the operands of the launch. Private to the library.
+// Used by everything that launches a kernel: its arguments, with the operands of the launch. Private to the
+// library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_KERNEL_KERNELARGUMENTS_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_KERNEL_KERNELARGUMENTS_H

@@ -346,5 +346,5 @@ void fp8::markLaunch(gpu::LaunchFuncOp launch, StringRef site, ArrayAttr product
   if (!site.empty())
     launch->setAttr(kKernelSiteAttrName, StringAttr::get(launch.getContext(), site));
   if (products)
-    launch->setAttr(kProductsAttrName, products);
+    launch->setAttr(kMatmulsAttrName, products);
 }

@@ -100,7 +100,7 @@ struct KernelSpec {
   int64_t sharedBytes = 0; ///< dynamic shared memory of a block
   int64_t cluster = 1;     ///< blocks of a cluster, along x
   int64_t blocks = 0;      ///< that must fit on a multiprocessor at once; 0: ptxas chooses
-  std::string instruction; ///< what computes products, for the report; empty for other kernels
+  std::string instruction; ///< what computes matmuls, for the report; empty for other kernels
   llvm::StringRef kind;    ///< the group in a profile (kKernelKindAttrName)
 };
 
@@ -152,7 +152,7 @@ mlir::gpu::LaunchFuncOp launchKernel(mlir::OpBuilder &builder, mlir::Location lo
 /// Marks `launch` with the bytes of its operands that `kernel` reads and writes.
 void countLaunch(mlir::gpu::LaunchFuncOp launch, mlir::func::FuncOp kernel);
 
-/// Marks a launch with the site that it works for, and with its products (ProductMarks.h), which may be null.
+/// Marks a launch with the site that it works for, and with its matmuls (MatmulMarks.h), which may be null.
 void markLaunch(mlir::gpu::LaunchFuncOp launch, llvm::StringRef site, mlir::ArrayAttr products = {});
 
 } // namespace fp8

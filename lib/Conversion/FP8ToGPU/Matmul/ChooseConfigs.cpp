@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Writes down which kernel computes each product, where a user or a tuner may change it.
+// Writes down which kernel computes each matmul, where a user or a tuner may change it.
 
 #include "MatmulConfig.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
@@ -16,8 +16,8 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// Returns the configuration of a product; nullopt for other operations, and for products without a kernel.
-static std::optional<FailureOr<ProductConfig>> findConfig(const Chip &chip, Operation *op) {
+/// Returns the configuration of a matmul; nullopt for other operations, and for matmuls without a kernel.
+static std::optional<FailureOr<MatmulConfig>> findConfig(const Chip &chip, Operation *op) {
   if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
     return std::nullopt;
   if (isa<MatmulOp, ScaledMatmulOp>(op))
@@ -37,7 +37,7 @@ struct ChooseConfigsPass : public fp8::impl::ChooseConfigsBase<ChooseConfigsPass
     SmallVector<Operation *> products;
     getOperation()->walk([&](Operation *op) { products.push_back(op); });
     for (Operation *op : products) {
-      std::optional<FailureOr<ProductConfig>> config = findConfig(chip, op);
+      std::optional<FailureOr<MatmulConfig>> config = findConfig(chip, op);
       if (!config)
         continue;
       if (failed(*config))

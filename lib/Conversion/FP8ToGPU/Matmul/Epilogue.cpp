@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Epilogues of products, on the host: the arguments of the kernel, and the code around the launch.
+// Epilogues of matmuls, on the host: the arguments of the kernel, and the code around the launch.
 // EpilogueCode.cpp has the code inside of kernels.
 
 #include "Epilogue.h"
@@ -70,7 +70,7 @@ static bool isScalarCode(Region &region) {
 }
 
 bool Epilogue::isValid(Operation *op) {
-  ProductResults results = *ProductResults::of(op);
+  MatmulResults results = *MatmulResults::of(op);
   return !results.outScale || !results.accumulate;
 }
 
@@ -105,8 +105,8 @@ static Value allocateF32(OpBuilder &host, Location loc, ArrayRef<OpFoldResult> s
   return memref::AllocOp::create(host, loc, MemRefType::get(shape, host.getF32Type()), dynamic);
 }
 
-Epilogue::Epilogue(OpBuilder &host, const Product &product, KernelArguments &arguments, Value sumParts)
-    : product(product), region(getWithConstants(product.op)), results(*ProductResults::of(product.op)),
+Epilogue::Epilogue(OpBuilder &host, const MatmulView &product, KernelArguments &arguments, Value sumParts)
+    : product(product), region(getWithConstants(product.op)), results(*MatmulResults::of(product.op)),
       fused(canFuse()) {
   Location loc = product.op->getLoc();
   SmallVector<OpFoldResult> outSizes = memref::getMixedSizes(host, loc, product.out);
@@ -121,7 +121,7 @@ Epilogue::Epilogue(OpBuilder &host, const Product &product, KernelArguments &arg
     return;
   }
   remarkGeneric(product.op, "has an epilogue that stays generic code on the GPU",
-                "its region or its operands are more than a product's kernel computes element by element");
+                "its region or its operands are more than a matmul's kernel computes element by element");
   scaledSums = allocateF32(host, loc, outSizes);
   addOperand(host, arguments, scaledSums, host.getMultiDimIdentityMap(region.numDims));
 }
@@ -280,6 +280,6 @@ void Epilogue::finish(OpBuilder &host, gpu::LaunchFuncOp launch, LoweringContext
     context.amaxes.add(launch, argument);
   for (const Sum &sum : sums)
     addParts(host, sum, context);
-  if (!fused && failed(buildProductEpilogue(host, product.op, scaledSums)))
+  if (!fused && failed(buildMatmulEpilogue(host, product.op, scaledSums)))
     llvm_unreachable("isValid() is a precondition");
 }

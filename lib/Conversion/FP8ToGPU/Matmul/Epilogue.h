@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The epilogue of a product kernel: it scales a sum, adds C, runs the epilogue region and stores the results.
+// The epilogue of a matmul kernel: it scales a sum, adds C, runs the epilogue region and stores the results.
 // Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_EPILOGUE_H
@@ -14,7 +14,7 @@
 
 namespace fp8 {
 
-/// The epilogue of one product, inside its kernel. If it needs what kernels of products cannot do (positions
+/// The epilogue of one matmul, inside its kernel. If it needs what kernels of matmuls cannot do (positions
 /// that are computed, sums over some rows only), the kernel stores scaled sums to a buffer, and generic code
 /// after it does the rest.
 ///
@@ -28,7 +28,8 @@ public:
   static bool isValid(mlir::Operation *op);
 
   /// `sumParts`, of type index, is the number of parts in which the kernel adds up a column of all batches.
-  Epilogue(mlir::OpBuilder &host, const Product &product, KernelArguments &arguments, mlir::Value sumParts);
+  Epilogue(mlir::OpBuilder &host, const MatmulView &product, KernelArguments &arguments,
+           mlir::Value sumParts);
 
   /// A batch, row or column, as a thread sees it.
   struct Position {
@@ -144,9 +145,9 @@ private:
   void computeRun(KernelBuilder &b, const Position &row, llvm::MutableArrayRef<Position> columns,
                   llvm::ArrayRef<mlir::Value> sums);
 
-  const Product &product;
+  const MatmulView &product;
   ElementRegion region;
-  ProductResults results;
+  MatmulResults results;
   bool fused;
   mlir::Value scaledSums; ///< of an epilogue that is not fused
   /// The result, the inputs, and the extra results that are stored.

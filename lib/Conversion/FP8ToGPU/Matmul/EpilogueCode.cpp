@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Epilogues of products, inside of kernels. A thread computes all its elements without branches: positions
+// Epilogues of matmuls, inside of kernels. A thread computes all its elements without branches: positions
 // beyond the last row or column stand for the last one, only stores are guarded, and such elements count
 // neither in sums nor in maxima.
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The scales of a product's operands as arguments of its kernel: one for the whole operand, or one for each
+// The scales of a matmul's operands as arguments of its kernel: one for the whole operand, or one for each
 // row or block.
 
 #include "Epilogue.h"

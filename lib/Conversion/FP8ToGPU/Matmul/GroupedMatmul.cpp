@@ -2,15 +2,15 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Grouped products (mixture of experts): the view of an operation, with a product of plain matrices as
+// Grouped matmuls (mixture of experts): the view of an operation, with a matmul of plain matrices as
 // stand-in for its epilogue, and operands whose groups begin where kernels can read them along K.
 
 #include "GroupedMatmul.h"
+#include "MatmulConfig.h"
 #include "MatmulLowering.h"
 #include "MatmulView.h"
-#include "MatmulConfig.h"
 #include "fp8/Conversion/Kernel.h"
-#include "fp8/Dialect/FP8/IR/GroupedProducts.h"
+#include "fp8/Dialect/FP8/IR/GroupedMatmulSupport.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -70,8 +70,8 @@ static Value buildSources(OpBuilder &builder, Location loc, const RowsOfGroups &
 
 /// Copies `memref`, whose rows are those that are divided among groups, to [the other dimension][places];
 /// zeros where `sources` has no row.
-static ProductOperand packByGroups(OpBuilder &builder, Location loc, Value memref, unsigned rowPosition,
-                                   Value sources, Value pitch) {
+static MatmulOperand packByGroups(OpBuilder &builder, Location loc, Value memref, unsigned rowPosition,
+                                  Value sources, Value pitch) {
   auto type = cast<MemRefType>(memref.getType());
   int64_t bytes = type.getElementTypeBitWidth() / 8;
   Value columns = getValueOrCreateConstantIndexOp(
@@ -106,19 +106,19 @@ static ProductOperand packByGroups(OpBuilder &builder, Location loc, Value memre
   return {buffer, pitchBytes, zero, constantIndex(builder, loc, bytes)};
 }
 
-std::array<ProductOperand, 2> fp8::prepareGroupedOperands(OpBuilder &builder, LoweringContext &context,
-                                                          const Product &product, int64_t stepBytes) {
+std::array<MatmulOperand, 2> fp8::prepareGroupedOperands(OpBuilder &builder, LoweringContext &context,
+                                                         const MatmulView &product, int64_t stepBytes) {
   bool is16Bit = getElementTypeOrSelf(product.lhs).getIntOrFloatBitWidth() == 16;
   Location loc = product.op->getLoc();
   if (product.groups->ofResult) {
-    ProductOperand lhs = prepareOperand(builder, context, product, /*isLhs=*/true, is16Bit);
+    MatmulOperand lhs = prepareOperand(builder, context, product, /*isLhs=*/true, is16Bit);
     lhs.batchStride = constantIndex(builder, loc, 0); // all groups are in one matrix
     return {lhs, prepareOperand(builder, context, product, /*isLhs=*/false, is16Bit)};
   }
   Value sources, pitch; // of 16-bit operands and FP8 ones alike: both have one type
-  std::array<ProductOperand, 2> operands;
+  std::array<MatmulOperand, 2> operands;
   for (unsigned i : {0u, 1u}) {
-    std::optional<ProductOperand> inPlace = is16Bit ? viewOperand(builder, product, i == 0) : std::nullopt;
+    std::optional<MatmulOperand> inPlace = is16Bit ? viewOperand(builder, product, i == 0) : std::nullopt;
     if (inPlace && inPlace->isTransposed) {
       operands[i] = *inPlace;
       continue;
@@ -143,10 +143,10 @@ std::array<ProductOperand, 2> fp8::prepareGroupedOperands(OpBuilder &builder, Lo
 }
 
 //===----------------------------------------------------------------------===//
-// The product
+// The matmul
 //===----------------------------------------------------------------------===//
 
-/// Creates the product of plain matrices that stands in for a grouped one where its epilogue is asked for.
+/// Creates the matmul of plain matrices that stands in for a grouped one where its epilogue is asked for.
 static Operation *createStandIn(OpBuilder &builder, GroupedMatmulOp op) {
   MatmulOp::Properties properties;
   properties.operandSegmentSizes = {1, 1, 0, 0, 1};
@@ -178,7 +178,7 @@ static Operation *createStandIn(OpBuilder &builder, ScaledGroupedMatmulOp op) {
 
 /// Returns whether there is something to sum, with scales that kernels have; groups divide blocks of rows
 /// that are summed.
-static bool hasKernel(const Product &product, const Chip &chip) {
+static bool hasKernel(const MatmulView &product, const Chip &chip) {
   SmallVector<unsigned> dims =
       llvm::to_vector(llvm::concat<const unsigned>(product.dims.m, product.dims.n, product.dims.k));
   bool isEmpty = llvm::any_of(dims, [&](unsigned dim) { return product.knownSize(dim) == 0; });
@@ -189,28 +189,28 @@ static bool hasKernel(const Product &product, const Chip &chip) {
          (product.groups->ofResult || product.scalesAlongK == ScalesAlongK::none);
 }
 
-/// Emits the product on a GPU's kernels, if there are any.
-static bool lowerToKernel(OpBuilder &builder, const Product &product, LoweringContext &context) {
+/// Emits the matmul on a GPU's kernels, if there are any.
+static bool lowerToKernel(OpBuilder &builder, const MatmulView &product, LoweringContext &context) {
   if (!hasKernel(product, context.chip))
     return false;
-  FailureOr<ProductConfig> config = findProductConfig(context.chip, product);
+  FailureOr<MatmulConfig> config = findMatmulConfig(context.chip, product);
   if (failed(config))
     context.hasErrors = true;
   if (failed(config) || !config->family)
     return false;
-  return config->family == ProductFamily::mma ? lowerMmaProduct(builder, product, *config, context)
-                                              : lowerWideProduct(builder, product, *config, context);
+  return config->family == MatmulFamily::mma ? lowerMmaMatmul(builder, product, *config, context)
+                                             : lowerWideMatmul(builder, product, *config, context);
 }
 
-/// Calls `body` with the product as kernels see it. Returns false if there are no groups.
+/// Calls `body` with the matmul as kernels see it. Returns false if there are no groups.
 template <typename Op>
-static bool withProduct(Op op, function_ref<bool(OpBuilder &, const Product &)> body) {
+static bool withMatmul(Op op, function_ref<bool(OpBuilder &, const MatmulView &)> body) {
   OpBuilder builder(op);
   GroupedDims grouped = op.getGroupedDims();
   if (cast<ShapedType>(op.getGroupEnds().getType()).getDimSize(0) == 0)
     return false;
   Operation *standIn = createStandIn(builder, op);
-  Product product(standIn, op.getContractionDims());
+  MatmulView product(standIn, op.getContractionDims());
   product.groups = RowsOfGroups{op.getGroupEnds(), grouped.group, grouped.divided != 2};
   if (grouped.divided == 2)
     product.dims.batch.push_back(grouped.group);
@@ -221,23 +221,23 @@ static bool withProduct(Op op, function_ref<bool(OpBuilder &, const Product &)> 
   return result;
 }
 
-static bool withGroupedProduct(Operation *op, function_ref<bool(OpBuilder &, const Product &)> body) {
+static bool withGroupedMatmul(Operation *op, function_ref<bool(OpBuilder &, const MatmulView &)> body) {
   if (auto grouped = dyn_cast<GroupedMatmulOp>(op))
-    return withProduct(grouped, body);
-  return withProduct(cast<ScaledGroupedMatmulOp>(op), body);
+    return withMatmul(grouped, body);
+  return withMatmul(cast<ScaledGroupedMatmulOp>(op), body);
 }
 
-bool fp8::lowerGroupedProduct(Operation *op, LoweringContext &context) {
-  return withGroupedProduct(op, [&](OpBuilder &builder, const Product &product) {
+bool fp8::lowerGroupedMatmul(Operation *op, LoweringContext &context) {
+  return withGroupedMatmul(op, [&](OpBuilder &builder, const MatmulView &product) {
     return lowerToKernel(builder, product, context);
   });
 }
 
-std::optional<FailureOr<ProductConfig>> fp8::findGroupedConfig(const Chip &chip, Operation *op) {
-  std::optional<FailureOr<ProductConfig>> config;
-  withGroupedProduct(op, [&](OpBuilder &, const Product &product) {
+std::optional<FailureOr<MatmulConfig>> fp8::findGroupedConfig(const Chip &chip, Operation *op) {
+  std::optional<FailureOr<MatmulConfig>> config;
+  withGroupedMatmul(op, [&](OpBuilder &, const MatmulView &product) {
     if (hasKernel(product, chip))
-      config = findProductConfig(chip, product);
+      config = findMatmulConfig(chip, product);
     return config.has_value();
   });
   return config;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Grouped products (mixture of experts) on GPUs: their operands, and the groups as a kernel finds them.
+// Grouped matmuls (mixture of experts) on GPUs: their operands, and the groups as a kernel finds them.
 // Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_GROUPEDMATMUL_H
@@ -13,11 +13,11 @@
 
 namespace fp8 {
 
-/// Returns both operands of a grouped product as a kernel reads them. In a weight gradient each is either
+/// Returns both operands of a grouped matmul as a kernel reads them. In a weight gradient each is either
 /// [rows, M or N] in place, of 16-bit elements, or a copy along the rows where each group begins at a
 /// multiple of `stepBytes`, and is followed by zeros up to the next.
-std::array<ProductOperand, 2> prepareGroupedOperands(mlir::OpBuilder &builder, LoweringContext &context,
-                                                     const Product &product, int64_t stepBytes);
+std::array<MatmulOperand, 2> prepareGroupedOperands(mlir::OpBuilder &builder, LoweringContext &context,
+                                                    const MatmulView &product, int64_t stepBytes);
 
 /// The arguments of a kernel that tell the groups.
 struct GroupArguments {

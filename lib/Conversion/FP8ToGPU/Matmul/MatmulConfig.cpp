@@ -2,13 +2,13 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Chooses the kernel for a product.
+// Chooses the kernel for a matmul.
 
 #include "MatmulConfig.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
-#include "fp8/Dialect/FP8/IR/GroupedProducts.h"
+#include "fp8/Dialect/FP8/IR/GroupedMatmulSupport.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/MathExtras.h"
@@ -18,26 +18,26 @@ using namespace fp8;
 
 /// Returns whether tensor cores multiply the two types: FP8 of both formats, bf16 · bf16, f16 · f16, and
 /// TF32.
-static bool haveTensorCores(const ProductProblem &problem) {
+static bool haveTensorCores(const MatmulProblem &problem) {
   Type lhs = problem.lhs, rhs = problem.rhs;
   auto isFP8 = [](Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); };
   return (isFP8(lhs) && isFP8(rhs)) ||
          (lhs == rhs && (lhs.isBF16() || lhs.isF16() || (lhs.isF32() && problem.isTF32)));
 }
 
-ProductProblem fp8::describeProblem(const Product &product) {
-  ProductProblem problem{getElementTypeOrSelf(product.lhs),
-                         getElementTypeOrSelf(product.rhs),
-                         product.split || product.scalesAlongK == ScalesAlongK::blocks,
-                         hasModuleAttr(product.op, kStrictAccumulationAttrName),
-                         product.scalesAlongK,
-                         product.groups ? ShapedType::kDynamic : product.knownSize(product.dims.batch),
-                         product.knownSize(product.dims.m),
-                         product.knownSize(product.dims.n),
-                         product.knownSize(product.dims.k),
-                         product.isTF32,
-                         /*hasGroups=*/product.groups.has_value(),
-                         product.getPart()};
+MatmulProblem fp8::describeProblem(const MatmulView &product) {
+  MatmulProblem problem{getElementTypeOrSelf(product.lhs),
+                        getElementTypeOrSelf(product.rhs),
+                        product.split || product.scalesAlongK == ScalesAlongK::blocks,
+                        hasModuleAttr(product.op, kStrictAccumulationAttrName),
+                        product.scalesAlongK,
+                        product.groups ? ShapedType::kDynamic : product.knownSize(product.dims.batch),
+                        product.knownSize(product.dims.m),
+                        product.knownSize(product.dims.n),
+                        product.knownSize(product.dims.k),
+                        product.isTF32,
+                        /*hasGroups=*/product.groups.has_value(),
+                        product.getPart()};
   ElementRegion epilogue = *ElementRegion::of(product.op);
   problem.hasSums = llvm::any_of(epilogue.extraMaps(), [&](AffineMap map) { return epilogue.sums(map); });
   return problem;
@@ -48,18 +48,18 @@ static bool isAtMost(int64_t size, int64_t limit) { return !ShapedType::isDynami
 
 /// The widest tile of mma.sync: two sums per element, packed scales, or sums over rows would take more than
 /// half of the registers with 128 columns.
-static int64_t getWidestMmaTile(const ProductProblem &problem) {
+static int64_t getWidestMmaTile(const MatmulProblem &problem) {
   return problem.split || problem.scales == ScalesAlongK::packed || problem.hasSums ? 64 : 128;
 }
 
 /// Two blocks of 256 threads share a multiprocessor: three stages of 16 KiB each, or twice as many of half as
 /// much where parts end in the middle of one. Half the tile where half of it would be empty.
-static ProductConfig chooseMma(const ProductProblem &problem) {
+static MatmulConfig chooseMma(const MatmulProblem &problem) {
   int64_t tileM = isAtMost(problem.m, 64) ? 64 : 128;
   int64_t tileN = isAtMost(problem.n, 64) ? 64 : getWidestMmaTile(problem);
   if (problem.part % 64 != 0)
-    return {ProductFamily::mma, tileM, tileN, /*tileKBytes=*/32, /*stages=*/6};
-  return {ProductFamily::mma, tileM, tileN, /*tileKBytes=*/64, /*stages=*/3};
+    return {MatmulFamily::mma, tileM, tileN, /*tileKBytes=*/32, /*stages=*/6};
+  return {MatmulFamily::mma, tileM, tileN, /*tileKBytes=*/64, /*stages=*/3};
 }
 
 /// The bytes that a multiprocessor of an H100 gets from the L2 cache per clock.
@@ -70,52 +70,51 @@ static constexpr int64_t kBarriersBytes = 1024;
 
 /// Returns the clocks of a wide kernel per 128 bytes of K: the tiles that a multiprocessor computes one after
 /// another, times the clocks of a tile, in which it loads as well as multiplies.
-static double countWideClocks(const Chip &chip, const ProductProblem &problem, int64_t tileN,
-                              bool isSwapped) {
+static double countWideClocks(const Chip &chip, const MatmulProblem &problem, int64_t tileN, bool isSwapped) {
   auto known = [](int64_t size) -> int64_t { return ShapedType::isDynamic(size) ? 4096 : size; };
   int64_t batch = ShapedType::isDynamic(problem.batch) ? 1 : problem.batch;
   int64_t m = known(isSwapped ? problem.n : problem.m), n = known(isSwapped ? problem.m : problem.n);
   int64_t tiles = batch * llvm::divideCeil(m, kWideTileM) * llvm::divideCeil(n, tileN);
   // m64nNk32 takes N / 2 clocks of sm_90a; sm_100a has twice the rate.
-  double multiply = (chip.family == ProductFamily::wgmma ? 4 : 2) * tileN;
+  double multiply = (chip.family == MatmulFamily::wgmma ? 4 : 2) * tileN;
   double load = (std::min(m, kWideTileM) + std::min(n, tileN)) * kWideTileKBytes / kBytesPerClock;
   return llvm::divideCeil(tiles, chip.multiprocessors) * std::max(multiply, load);
 }
 
 /// The narrowest tile of wgmma or tcgen05: packed scales of 128 rows are read from the first row, or from the
 /// middle.
-static int64_t getNarrowestTile(const ProductProblem &problem) {
+static int64_t getNarrowestTile(const MatmulProblem &problem) {
   return problem.scales == ScalesAlongK::packed ? 64 : 16;
 }
 
 /// The widest one: sums of parts take as many registers as the sums; tensor memory has to hold packed scales
 /// too.
-static int64_t getWidestTile(const Chip &chip, const ProductProblem &problem) {
-  bool hasParts = problem.split && chip.family == ProductFamily::wgmma;
+static int64_t getWidestTile(const Chip &chip, const MatmulProblem &problem) {
+  bool hasParts = problem.split && chip.family == MatmulFamily::wgmma;
   return hasParts || problem.scales != ScalesAlongK::none ? 128 : 256;
 }
 
 /// The bytes in a stage of the scales along K: a word for each row, or wide kernels' packed ones, tile by
 /// tile.
-static int64_t countScaleBytes(const ProductConfig &config, ScalesAlongK scales) {
+static int64_t countScaleBytes(const MatmulConfig &config, ScalesAlongK scales) {
   if (scales == ScalesAlongK::none)
     return 0;
-  if (scales == ScalesAlongK::blocks || config.family == ProductFamily::mma)
+  if (scales == ScalesAlongK::blocks || config.family == MatmulFamily::mma)
     return (config.tileM + config.tileN) * 4;
   return (llvm::divideCeil(config.tileM, kPackedRows) + llvm::divideCeil(config.tileN, kPackedRows)) *
          kPackedBytes;
 }
 
 /// The most stages that shared memory holds.
-static int64_t countStages(const Chip &chip, const ProductConfig &config, ScalesAlongK scales) {
+static int64_t countStages(const Chip &chip, const MatmulConfig &config, ScalesAlongK scales) {
   int64_t stage = config.stageBytes() + countScaleBytes(config, scales);
   return std::min(kMostStages, (chip.sharedBytes - kBarriersBytes) / stage);
 }
 
 /// The widest tile of the fastest.
-static ProductConfig chooseWide(const Chip &chip, const ProductProblem &problem) {
+static MatmulConfig chooseWide(const Chip &chip, const MatmulProblem &problem) {
   int64_t widest = getWidestTile(chip, problem);
-  ProductConfig best{chip.family, kWideTileM, widest, kWideTileKBytes, /*stages=*/0};
+  MatmulConfig best{chip.family, kWideTileM, widest, kWideTileKBytes, /*stages=*/0};
   double fewest = countWideClocks(chip, problem, widest, /*isSwapped=*/false);
   for (bool isSwapped : {false, true}) {
     if (isSwapped && problem.hasGroups)
@@ -131,19 +130,19 @@ static ProductConfig chooseWide(const Chip &chip, const ProductProblem &problem)
   return best;
 }
 
-static ProductConfig chooseSimt() {
+static MatmulConfig chooseSimt() {
   return {std::nullopt, /*tileM=*/64, /*tileN=*/64, /*tileKBytes=*/64, /*stages=*/1};
 }
 
-ProductConfig fp8::chooseProductConfig(const Chip &chip, const ProductProblem &problem) {
+MatmulConfig fp8::chooseMatmulConfig(const Chip &chip, const MatmulProblem &problem) {
   if (!haveTensorCores(problem))
     return chooseSimt();
   // The instructions of the mma family run on every chip; tcgen05 has sums in parts only with scales along K.
-  bool needsParts = chip.family == ProductFamily::tcgen05 && problem.split && problem.strict &&
+  bool needsParts = chip.family == MatmulFamily::tcgen05 && problem.split && problem.strict &&
                     problem.scales == ScalesAlongK::none;
   bool isFP8 = problem.lhs.getIntOrFloatBitWidth() == 8;
-  bool isMma = getBlockFamily(chip, problem.part) == ProductFamily::mma ||
-               (problem.hasGroups && getGroupedFamily(chip, isFP8) == ProductFamily::mma);
+  bool isMma = getBlockFamily(chip, problem.part) == MatmulFamily::mma ||
+               (problem.hasGroups && getGroupedFamily(chip, isFP8) == MatmulFamily::mma);
   return isMma || needsParts ? chooseMma(problem) : chooseWide(chip, problem);
 }
 
@@ -155,11 +154,11 @@ namespace {
 /// Changes a configuration as the attribute of an operation says.
 class GivenConfig {
 public:
-  GivenConfig(ProductConfigAttr given, const Chip &chip, const Product &product,
-              const ProductProblem &problem)
+  GivenConfig(MatmulConfigAttr given, const Chip &chip, const MatmulView &product,
+              const MatmulProblem &problem)
       : given(given), chip(chip), product(product), problem(problem) {}
 
-  LogicalResult apply(ProductConfig &config) const {
+  LogicalResult apply(MatmulConfig &config) const {
     return success(succeeded(applyFamily(config)) && succeeded(applyOrder(config)) &&
                    succeeded(applyTile(config)) && succeeded(applyStages(config)));
   }
@@ -169,31 +168,31 @@ private:
     return product.op->emitOpError() << "has " << what << " in " << kConfigAttrName;
   }
 
-  LogicalResult applyFamily(ProductConfig &config) const {
+  LogicalResult applyFamily(MatmulConfig &config) const {
     if (!config.family)
       return refuse("a configuration, which kernels without tensor cores do not have,");
-    std::optional<ProductFamily> family = given.getFamily();
+    std::optional<MatmulFamily> family = given.getFamily();
     if (!family || family == config.family)
       return success();
-    // Kernels of mma.sync read packed scales on the chips alone whose products of FP8 they compute.
-    if (family != ProductFamily::mma || problem.scales == ScalesAlongK::packed)
-      return refuse("family = " + stringifyProductFamily(*family) + ", but this chip computes it by " +
-                    stringifyProductFamily(*config.family) + ",");
+    // Kernels of mma.sync read packed scales on the chips alone whose matmuls of FP8 they compute.
+    if (family != MatmulFamily::mma || problem.scales == ScalesAlongK::packed)
+      return refuse("family = " + stringifyMatmulFamily(*family) + ", but this chip computes it by " +
+                    stringifyMatmulFamily(*config.family) + ",");
     config = chooseMma(problem);
     return success();
   }
 
-  LogicalResult applyOrder(ProductConfig &config) const {
+  LogicalResult applyOrder(MatmulConfig &config) const {
     if (!given.getSwapped())
       return success();
-    if (*given.getSwapped() && (config.family == ProductFamily::mma || problem.hasGroups))
-      return refuse("swapped = true, which kernels of mma and grouped products do not know,");
+    if (*given.getSwapped() && (config.family == MatmulFamily::mma || problem.hasGroups))
+      return refuse("swapped = true, which kernels of mma and grouped matmuls do not know,");
     config.isSwapped = *given.getSwapped();
     return success();
   }
 
-  LogicalResult applyTile(ProductConfig &config) const {
-    bool isMma = config.family == ProductFamily::mma;
+  LogicalResult applyTile(MatmulConfig &config) const {
+    bool isMma = config.family == MatmulFamily::mma;
     if (int64_t rows = given.getTileM()) {
       if (rows != kWideTileM && !(isMma && rows == 64))
         return refuse("tile_m = " + Twine(rows) + ", which must be " + (isMma ? "64 or 128" : "128") + ",");
@@ -212,7 +211,7 @@ private:
     return success();
   }
 
-  LogicalResult applyStages(ProductConfig &config) const {
+  LogicalResult applyStages(MatmulConfig &config) const {
     int64_t stages = given.getStages();
     if (!stages)
       return success();
@@ -223,20 +222,20 @@ private:
     return success();
   }
 
-  ProductConfigAttr given;
+  MatmulConfigAttr given;
   const Chip &chip;
-  const Product &product;
-  const ProductProblem &problem;
+  const MatmulView &product;
+  const MatmulProblem &problem;
 };
 } // namespace
 
-FailureOr<ProductConfig> fp8::findProductConfig(const Chip &chip, const Product &product) {
-  ProductProblem problem = describeProblem(product);
-  ProductConfig config = chooseProductConfig(chip, problem);
+FailureOr<MatmulConfig> fp8::findMatmulConfig(const Chip &chip, const MatmulView &product) {
+  MatmulProblem problem = describeProblem(product);
+  MatmulConfig config = chooseMatmulConfig(chip, problem);
   Attribute attribute = product.op->getAttr(kConfigAttrName);
   if (!attribute)
     return config;
-  auto given = dyn_cast<ProductConfigAttr>(attribute);
+  auto given = dyn_cast<MatmulConfigAttr>(attribute);
   if (!given)
     return product.op->emitOpError() << "has " << attribute << " as " << kConfigAttrName
                                      << ", which must be a #fp8.product_config<…>";
@@ -245,7 +244,7 @@ FailureOr<ProductConfig> fp8::findProductConfig(const Chip &chip, const Product 
   return config;
 }
 
-ProductConfigAttr fp8::toAttribute(MLIRContext *context, const ProductConfig &config) {
-  return ProductConfigAttr::get(context, config.family, config.tileM, config.tileN, config.stages,
-                                config.isSwapped);
+MatmulConfigAttr fp8::toAttribute(MLIRContext *context, const MatmulConfig &config) {
+  return MatmulConfigAttr::get(context, config.family, config.tileM, config.tileN, config.stages,
+                               config.isSwapped);
 }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The loop of a persistent kernel over the tiles of a product: block b computes tiles b, b + blocks, and so
+// The loop of a persistent kernel over the tiles of a matmul: block b computes tiles b, b + blocks, and so
 // on. Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MATMULLOOP_H
@@ -25,7 +25,7 @@ struct TileOrigin {
 struct ResultTiles {
   Expr batches, rows, columns, depth;
   int64_t tileRows, tileColumns, stepDepth;
-  /// The groups of a grouped product, or null: a tile has rows of one group, or sums over those of one, which
+  /// The groups of a grouped matmul, or null: a tile has rows of one group, or sums over those of one, which
   /// begin at a multiple of `stepDepth`.
   const GroupArguments *groups = nullptr;
 

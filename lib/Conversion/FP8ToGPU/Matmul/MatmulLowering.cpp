@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers matrix products: chooses a configuration, and lets the family's builder make the kernel.
+// Lowers matmuls: chooses a configuration, and lets the family's builder make the kernel.
 
-#include "Epilogue.h"
 #include "MatmulLowering.h"
+#include "Epilogue.h"
 #include "MatmulConfig.h"
 #include "fp8/Conversion/GenericCode.h"
 #include "fp8/Conversion/Kernel.h"
@@ -15,7 +15,7 @@ using namespace fp8;
 
 /// Returns whether the scales of lhs or rhs are packed: one for each 32 elements along K. Those of a vector
 /// are told apart from others of rank 1 by their number, where it is known.
-static bool isPacked(const Product &product, bool isLhs) {
+static bool isPacked(const MatmulView &product, bool isLhs) {
   auto type = cast<MemRefType>((isLhs ? product.lhsScaleInv : product.rhsScaleInv).getType());
   AffineMap map = product.maps[isLhs ? 0 : 1];
   auto fits = [&](auto entry) {
@@ -29,7 +29,7 @@ static bool isPacked(const Product &product, bool isLhs) {
          llvm::all_of(llvm::enumerate(isLhs ? product.lhsBlock : product.rhsBlock), fits);
 }
 
-bool fp8::canScale(const Chip &chip, const Product &product) {
+bool fp8::canScale(const Chip &chip, const MatmulView &product) {
   if (!product.lhsScaleInv)
     return true;
   if (product.scalesAlongK == ScalesAlongK::packed)
@@ -40,7 +40,7 @@ bool fp8::canScale(const Chip &chip, const Product &product) {
 }
 
 /// Returns whether kernels can number rows, columns, bytes along K and tiles, as far as sizes are known.
-static bool isCountable(const ProductProblem &problem) {
+static bool isCountable(const MatmulProblem &problem) {
   auto known = [](int64_t size) { return std::max<int64_t>(size, 1); };
   int64_t batch = known(problem.batch), m = known(problem.m), n = known(problem.n);
   double smallestTiles = double(batch) * double(m) * double(n) / (64 * 16);
@@ -50,51 +50,51 @@ static bool isCountable(const ProductProblem &problem) {
 }
 
 /// Returns whether there is nothing to sum, or sums in f64: generic code computes the epilogue then.
-static bool hasNoKernel(const ProductProblem &problem, const Product &product) {
+static bool hasNoKernel(const MatmulProblem &problem, const MatmulView &product) {
   return getElementTypeOrSelf(product.out).isF64() ||
          llvm::is_contained({problem.batch, problem.m, problem.n, problem.k}, 0);
 }
 
-bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &context) {
+bool fp8::lowerMatmul(OpBuilder &builder, Operation *op, LoweringContext &context) {
   if (!Epilogue::isValid(op))
     return false;
-  Product product(op);
+  MatmulView product(op);
   if (!canScale(context.chip, product)) {
     remarkGeneric(op, "stays generic code on the GPU",
                   "kernels have an f32 scale for each multiple of " + Twine(kSmallestBlock) +
                       " elements along K, or E8M0 scales as fp8.pack_scales arranges them");
     return false;
   }
-  ProductProblem problem = describeProblem(product);
+  MatmulProblem problem = describeProblem(product);
   if (hasNoKernel(problem, product))
     return false;
   if (!isCountable(problem)) {
     remarkGeneric(op, "stays generic code on the GPU", kTooLarge);
     return false;
   }
-  FailureOr<ProductConfig> config = findProductConfig(context.chip, product);
+  FailureOr<MatmulConfig> config = findMatmulConfig(context.chip, product);
   if (failed(config)) {
     context.hasErrors = true;
     return false;
   }
   if (!config->family)
-    return lowerSimtProduct(builder, product, context);
+    return lowerSimtMatmul(builder, product, context);
   switch (*config->family) {
-  case ProductFamily::mma:
-    return lowerMmaProduct(builder, product, *config, context);
-  case ProductFamily::wgmma:
-  case ProductFamily::tcgen05:
-    return lowerWideProduct(builder, product, *config, context);
+  case MatmulFamily::mma:
+    return lowerMmaMatmul(builder, product, *config, context);
+  case MatmulFamily::wgmma:
+  case MatmulFamily::tcgen05:
+    return lowerWideMatmul(builder, product, *config, context);
   }
   llvm_unreachable("all families are listed");
 }
 
-std::optional<FailureOr<ProductConfig>> fp8::findPlainConfig(const Chip &chip, Operation *op) {
-  Product product(op);
+std::optional<FailureOr<MatmulConfig>> fp8::findPlainConfig(const Chip &chip, Operation *op) {
+  MatmulView product(op);
   if (!canScale(chip, product))
     return std::nullopt;
-  ProductProblem problem = describeProblem(product);
+  MatmulProblem problem = describeProblem(product);
   if (hasNoKernel(problem, product) || !isCountable(problem))
     return std::nullopt;
-  return findProductConfig(chip, product);
+  return findMatmulConfig(chip, product);
 }

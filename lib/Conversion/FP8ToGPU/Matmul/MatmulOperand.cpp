@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Operands of products as [batch, rows, K]: a view of memory where it lies so, else a padded copy.
+// Operands of matmuls as [batch, rows, K]: a view of memory where it lies so, else a padded copy.
 
 #include "../Cast/ByteTranspose.h"
 #include "MatmulView.h"
@@ -62,7 +62,7 @@ static std::optional<BatchStrides> findBatchStrides(MemRefType type, ArrayRef<un
 namespace {
 /// An operand, and the positions of its dimensions.
 struct Operand {
-  Operand(const Product &product, bool isLhs) : memref(isLhs ? product.lhs : product.rhs) {
+  Operand(const MatmulView &product, bool isLhs) : memref(isLhs ? product.lhs : product.rhs) {
     AffineMap map = product.maps[isLhs ? 0 : 1];
     auto find = [&](ArrayRef<unsigned> dims) {
       SmallVector<unsigned> positions;
@@ -84,7 +84,7 @@ struct Operand {
 
 /// Tells `result` the distances of batches.
 static void setBatchStrides(OpBuilder &builder, Location loc, const Operand &operand,
-                            const BatchStrides &strides, ProductOperand &result) {
+                            const BatchStrides &strides, MatmulOperand &result) {
   int64_t bytes = getBytes(operand.type().getElementType());
   result.batchStride = arith::ConstantIndexOp::create(builder, loc, strides.outer * bytes);
   if (strides.numInner == 0)
@@ -99,8 +99,8 @@ static void setBatchStrides(OpBuilder &builder, Location loc, const Operand &ope
 }
 
 /// Returns the operand as it lies in memory, if kernels can read it so; otherwise says why not.
-static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location loc, const Operand &operand,
-                                                 bool mayTranspose, StringRef &reason) {
+static std::optional<MatmulOperand> viewInPlace(OpBuilder &builder, Location loc, const Operand &operand,
+                                                bool mayTranspose, StringRef &reason) {
   MemRefType type = operand.type();
   int64_t bytes = getBytes(type.getElementType());
   std::optional<int64_t> k = findStride(type, operand.k), rows = findStride(type, operand.rows);
@@ -111,7 +111,7 @@ static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location lo
   bool isMatrix = operand.batch.empty() && operand.rows.size() == 1 && operand.k.size() == 1;
   if (Value pitch = findPaddedPitch(operand.memref); pitch && isMatrix && (isTransposed || isContiguous(k))) {
     Value inBytes = builder.createOrFold<arith::MulIOp>(loc, pitch, index(bytes));
-    return ProductOperand{operand.memref, inBytes, index(0), index(bytes), isTransposed};
+    return MatmulOperand{operand.memref, inBytes, index(0), index(bytes), isTransposed};
   }
   reason = "the contracted dimension is not contiguous";
   if (!isContiguous(k) && !isTransposed)
@@ -130,7 +130,7 @@ static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location lo
   reason = "its start may not be a multiple of 16 bytes";
   if (!isOperandAligned(operand.memref))
     return std::nullopt;
-  ProductOperand result{operand.memref, index(*pitch * bytes), Value(), index(bytes), isTransposed};
+  MatmulOperand result{operand.memref, index(*pitch * bytes), Value(), index(bytes), isTransposed};
   setBatchStrides(builder, loc, operand, *batch, result);
   return result;
 }
@@ -158,8 +158,8 @@ static void copyToMatrices(OpBuilder &builder, LoweringContext &context, Locatio
 }
 
 /// Copies the operand into rows of a multiple of 16 bytes.
-static ProductOperand packOperand(OpBuilder &builder, LoweringContext &context, Location loc,
-                                  const Operand &operand) {
+static MatmulOperand packOperand(OpBuilder &builder, LoweringContext &context, Location loc,
+                                 const Operand &operand) {
   MemRefType type = operand.type();
   int64_t bytes = getBytes(type.getElementType());
   auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
@@ -187,24 +187,24 @@ static ProductOperand packOperand(OpBuilder &builder, LoweringContext &context, 
   return {buffer, multiply(pitch, index(bytes)), multiply(batchStride, index(bytes)), index(bytes)};
 }
 
-std::optional<ProductOperand> fp8::viewOperand(OpBuilder &builder, const Product &product, bool isLhs) {
+std::optional<MatmulOperand> fp8::viewOperand(OpBuilder &builder, const MatmulView &product, bool isLhs) {
   StringRef reason;
   return viewInPlace(builder, product.op->getLoc(), Operand(product, isLhs), /*mayTranspose=*/true, reason);
 }
 
-ProductOperand fp8::prepareOperand(OpBuilder &builder, LoweringContext &context, const Product &product,
-                                   bool isLhs, bool mayTranspose) {
+MatmulOperand fp8::prepareOperand(OpBuilder &builder, LoweringContext &context, const MatmulView &product,
+                                  bool isLhs, bool mayTranspose) {
   Location loc = product.op->getLoc();
   Operand operand(product, isLhs);
   StringRef reason;
-  if (std::optional<ProductOperand> inPlace = viewInPlace(builder, loc, operand, mayTranspose, reason))
+  if (std::optional<MatmulOperand> inPlace = viewInPlace(builder, loc, operand, mayTranspose, reason))
     return *inPlace;
   product.addNote(Twine(isLhs ? "left" : "right") + " operand copied first: " + reason);
   return packOperand(builder, context, loc, operand);
 }
 
-ProductOperand fp8::prepareStridedOperand(OpBuilder &builder, LoweringContext &context,
-                                          const Product &product, bool isLhs) {
+MatmulOperand fp8::prepareStridedOperand(OpBuilder &builder, LoweringContext &context,
+                                         const MatmulView &product, bool isLhs) {
   Operand operand(product, isLhs);
   int64_t bytes = getBytes(operand.type().getElementType());
   std::optional<BatchStrides> batch = findBatchStrides(operand.type(), operand.batch);
@@ -215,7 +215,7 @@ ProductOperand fp8::prepareStridedOperand(OpBuilder &builder, LoweringContext &c
   auto index = [&](int64_t value) {
     return arith::ConstantIndexOp::create(builder, product.op->getLoc(), value);
   };
-  ProductOperand result{operand.memref, index(*rows * bytes), Value(), index(*k * bytes)};
+  MatmulOperand result{operand.memref, index(*rows * bytes), Value(), index(*k * bytes)};
   setBatchStrides(builder, product.op->getLoc(), operand, *batch, result);
   return result;
 }

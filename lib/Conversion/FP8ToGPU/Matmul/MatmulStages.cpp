@@ -113,7 +113,7 @@ void TileStages::buildLoads(Expr number, Expr block, const TileOrigin &where,
   }
 }
 
-/// Returns where the packed scales begin that a tile of the product loads together: 512 bytes for each 128
+/// Returns where the packed scales begin that a tile of the matmul loads together: 512 bytes for each 128
 /// rows.
 SmallVector<TileStages::Line> TileStages::findPackedTiles(const TileOrigin &tile, FindScales findScales) {
   SmallVector<Line> lines;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tiles of the operands of a product on their way through shared memory: a ring of stages that one thread
+// Tiles of the operands of a matmul on their way through shared memory: a ring of stages that one thread
 // fills by TMA and others empty. Private to the library.
 //
 // A stage holds 128 bytes along K of both operands, with the 128-byte swizzle of TMA, in which wgmma and
@@ -26,7 +26,7 @@ struct TiledOperand {
   mlir::Type element;
   int64_t rows;
   bool isTransposed = false;
-  bool hasInnerBatches = false; ///< see ProductOperand
+  bool hasInnerBatches = false; ///< see MatmulOperand
 
   int64_t elementBytes() const { return element.getIntOrFloatBitWidth() / 8; }
   /// The elements in 128 bytes, a row of a box.

@@ -2,11 +2,11 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The view of an operation as a product of matrices, and the order of its tiles.
+// The view of an operation as a matmul of matrices, and the order of its tiles.
 
 #include "MatmulView.h"
-#include "fp8/Dialect/FP8/IR/MixedPrecision.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
+#include "fp8/Dialect/FP8/IR/MixedPrecision.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace fp8;
 
-BatchArguments::BatchArguments(KernelArguments &arguments, const ProductOperand &operand)
+BatchArguments::BatchArguments(KernelArguments &arguments, const MatmulOperand &operand)
     : stride(arguments.addI64(operand.batchStride)) {
   if (!operand.innerBatches)
     return;
@@ -51,9 +51,9 @@ static ContractionDims getDims(Operation *op) {
   return cast<ScaledMatmulOp>(op).getContractionDims();
 }
 
-Product::Product(Operation *op) : Product(op, getDims(op)) {}
+MatmulView::MatmulView(Operation *op) : MatmulView(op, getDims(op)) {}
 
-Product::Product(Operation *op, const ContractionDims &dimensions) : op(op), dims(dimensions) {
+MatmulView::MatmulView(Operation *op, const ContractionDims &dimensions) : op(op), dims(dimensions) {
   auto read = [&](auto product) {
     lhs = product.getLhs();
     rhs = product.getRhs();
@@ -82,11 +82,11 @@ Product::Product(Operation *op, const ContractionDims &dimensions) : op(op), dim
                [&](unsigned x, unsigned y) { return *findPosition(maps[2], x) < *findPosition(maps[2], y); });
 }
 
-int64_t Product::getBlockOfK() const {
+int64_t MatmulView::getBlockOfK() const {
   return std::max(findBlockOfK(lhsBlock, maps[0], dims), findBlockOfK(rhsBlock, maps[1], dims));
 }
 
-bool Product::scalesRhsFirst() const {
+bool MatmulView::scalesRhsFirst() const {
   auto spansRows = [](ArrayRef<int64_t> block, AffineMap map, ArrayRef<unsigned> rows) {
     return llvm::any_of(llvm::enumerate(block), [&](auto entry) {
       return entry.value() != 1 && llvm::is_contained(rows, map.getDimPosition(entry.index()));
@@ -95,7 +95,7 @@ bool Product::scalesRhsFirst() const {
   return spansRows(lhsBlock, maps[0], dims.m) && !spansRows(rhsBlock, maps[1], dims.n);
 }
 
-void Product::swap() {
+void MatmulView::swap() {
   std::swap(lhs, rhs);
   std::swap(lhsScaleInv, rhsScaleInv);
   std::swap(lhsBlock, rhsBlock);
@@ -104,19 +104,19 @@ void Product::swap() {
 }
 
 /// Returns the first of the operands and the result that has `dim`, and its position there.
-static std::pair<Value, unsigned> findMemRef(const Product &product, unsigned dim) {
+static std::pair<Value, unsigned> findMemRef(const MatmulView &product, unsigned dim) {
   for (auto [value, map] : llvm::zip_equal(std::array{product.lhs, product.rhs, product.out}, product.maps))
     if (std::optional<unsigned> position = findPosition(map, dim))
       return {value, *position};
   llvm_unreachable("every dimension is in a map");
 }
 
-OpFoldResult Product::getSize(OpBuilder &builder, unsigned dim) const {
+OpFoldResult MatmulView::getSize(OpBuilder &builder, unsigned dim) const {
   auto [memref, position] = findMemRef(*this, dim);
   return memref::getMixedSize(builder, op->getLoc(), memref, position);
 }
 
-int64_t Product::knownSize(ArrayRef<unsigned> group) const {
+int64_t MatmulView::knownSize(ArrayRef<unsigned> group) const {
   int64_t count = 1;
   for (unsigned dim : group) {
     auto [memref, position] = findMemRef(*this, dim);
@@ -128,7 +128,7 @@ int64_t Product::knownSize(ArrayRef<unsigned> group) const {
   return count;
 }
 
-Value Product::buildSize(OpBuilder &builder, ArrayRef<unsigned> group) const {
+Value MatmulView::buildSize(OpBuilder &builder, ArrayRef<unsigned> group) const {
   Location loc = op->getLoc();
   Value count = arith::ConstantIndexOp::create(builder, loc, 1);
   for (unsigned dim : group)
@@ -137,10 +137,10 @@ Value Product::buildSize(OpBuilder &builder, ArrayRef<unsigned> group) const {
   return count;
 }
 
-/// Attribute of a product: what is to be said of its operands, an array of strings.
+/// Attribute of a matmul: what is to be said of its operands, an array of strings.
 static constexpr llvm::StringLiteral kNotesAttrName = "fp8.operand_notes";
 
-void Product::addNote(const Twine &note) const {
+void MatmulView::addNote(const Twine &note) const {
   Builder builder(op->getContext());
   SmallVector<Attribute> notes;
   if (auto others = op->getAttrOfType<ArrayAttr>(kNotesAttrName))
@@ -149,18 +149,18 @@ void Product::addNote(const Twine &note) const {
   op->setAttr(kNotesAttrName, builder.getArrayAttr(notes));
 }
 
-ArrayAttr Product::mark(const Twine &code) const {
+ArrayAttr MatmulView::mark(const Twine &code) const {
   std::string all = code.str();
   if (auto notes = op->getAttrOfType<ArrayAttr>(kNotesAttrName))
     for (Attribute note : notes)
       if (auto text = dyn_cast<StringAttr>(note)) // an attribute of a file may be anything
         all += ("; " + text.getValue()).str();
   if (auto matmul = dyn_cast<MatmulOp>(op))
-    return markProduct(matmul, all);
-  return markProduct(cast<ScaledMatmulOp>(op), all);
+    return markMatmul(matmul, all);
+  return markMatmul(cast<ScaledMatmulOp>(op), all);
 }
 
-KernelSpec fp8::describeKernel(const Product &product, const KernelArguments &arguments) {
+KernelSpec fp8::describeKernel(const MatmulView &product, const KernelArguments &arguments) {
   KernelSpec spec;
   spec.name = "product_" + product.role + "_" + product.site;
   spec.arguments = arguments.types;
@@ -168,8 +168,8 @@ KernelSpec fp8::describeKernel(const Product &product, const KernelArguments &ar
   return spec;
 }
 
-gpu::LaunchFuncOp fp8::launchProduct(OpBuilder &builder, const Product &product, func::FuncOp kernel,
-                                     Value blocks, const KernelArguments &arguments, bool inParts) {
+gpu::LaunchFuncOp fp8::launchMatmul(OpBuilder &builder, const MatmulView &product, func::FuncOp kernel,
+                                    Value blocks, const KernelArguments &arguments, bool inParts) {
   auto launch = launchKernel(builder, product.op->getLoc(), kernel, blocks, arguments.operands);
   auto instruction = kernel->getAttrOfType<StringAttr>(kInstructionAttrName);
   std::string code = instruction.getValue().str();

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Used by all kernels of products: the view of an operation as a product of matrices [batch, M, K] ·
+// Used by all kernels of matmuls: the view of an operation as a matmul of matrices [batch, M, K] ·
 // [batch, N, K], its operands in the form that kernels read, and the order of tiles. Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MATMULVIEW_H
@@ -16,7 +16,7 @@
 
 namespace fp8 {
 
-/// The groups of a grouped product (fp8.grouped_matmul): the ends of their rows, the dimension of the groups,
+/// The groups of a grouped matmul (fp8.grouped_matmul): the ends of their rows, the dimension of the groups,
 /// and whether rows of the result are divided among them, or those that are summed.
 struct RowsOfGroups {
   mlir::Value ends;
@@ -31,20 +31,20 @@ enum class ScalesAlongK {
   packed  ///< E8M0, one for each 32, as fp8.pack_scales arranges them: tensor cores multiply by them
 };
 /// The elements along K of a part: those that have one word of packed scales, and the parts of split sums.
-/// Blocks with f32 scales may have another length: Product::getPart().
+/// Blocks with f32 scales may have another length: MatmulView::getPart().
 inline constexpr int64_t kPart = 128;
 /// The rows and the bytes of a tile of packed scales.
 inline constexpr int64_t kPackedRows = 128, kPackedBytes = 512;
 
-/// An fp8.matmul or fp8.scaled_matmul on memrefs as a product of matrices. A row or column index runs through
+/// An fp8.matmul or fp8.scaled_matmul on memrefs as a matmul of matrices. A row or column index runs through
 /// the M or N dimensions in the order of the result, the last one fastest; the index along K through the K
 /// dimensions in the order of the iteration space.
-struct Product {
-  explicit Product(mlir::Operation *op);
-  /// A product whose dimensions are `dims`; of a grouped product those of one group.
-  Product(mlir::Operation *op, const ContractionDims &dims);
+struct MatmulView {
+  explicit MatmulView(mlir::Operation *op);
+  /// A matmul whose dimensions are `dims`; of a grouped matmul those of one group.
+  MatmulView(mlir::Operation *op, const ContractionDims &dims);
 
-  /// Makes it the transposed product.
+  /// Makes it the transposed matmul.
   void swap();
 
   mlir::Operation *op;
@@ -82,7 +82,7 @@ struct Product {
 
 /// An operand as [batch, rows, K], the form that kernels with tensor cores read: K is contiguous, and base,
 /// pitch and the distance of batches are multiples of 16 bytes. Bytes between K and the pitch are undefined.
-struct ProductOperand {
+struct MatmulOperand {
   mlir::Value memref;      ///< whose first element is that of the matrices
   mlir::Value pitch;       ///< bytes from row to row, of type index
   mlir::Value batchStride; ///< bytes from batch to batch, of type index
@@ -96,7 +96,7 @@ struct ProductOperand {
 
 /// The arguments of a kernel that tell where a batch of an operand begins.
 struct BatchArguments {
-  BatchArguments(KernelArguments &arguments, const ProductOperand &operand);
+  BatchArguments(KernelArguments &arguments, const MatmulOperand &operand);
   /// Returns the address of `batch` of the operand at `pointer`.
   mlir::Value findStart(KernelBuilder &b, mlir::Value pointer, Expr batch) const;
 
@@ -104,29 +104,29 @@ struct BatchArguments {
   std::optional<unsigned> innerBatches, innerStride;
 };
 
-/// Returns the operand of `product`, lhs or rhs, in that form: as it lies in memory, or else a copy, which a
+/// Returns the operand of `matmul`, lhs or rhs, in that form: as it lies in memory, or else a copy, which a
 /// remark tells. It is transposed only if the kernel can read it so (`mayTranspose`).
-ProductOperand prepareOperand(mlir::OpBuilder &builder, LoweringContext &context, const Product &product,
-                              bool isLhs, bool mayTranspose = false);
+MatmulOperand prepareOperand(mlir::OpBuilder &builder, LoweringContext &context, const MatmulView &product,
+                             bool isLhs, bool mayTranspose = false);
 
 /// Returns the operand as it lies in memory, also [batch, K, rows], if it has the form.
-std::optional<ProductOperand> viewOperand(mlir::OpBuilder &builder, const Product &product, bool isLhs);
+std::optional<MatmulOperand> viewOperand(mlir::OpBuilder &builder, const MatmulView &product, bool isLhs);
 
-/// Returns the description of a kernel for `product`, without threads, shared memory and instruction.
-KernelSpec describeKernel(const Product &product, const KernelArguments &arguments);
+/// Returns the description of a kernel for `matmul`, without threads, shared memory and instruction.
+KernelSpec describeKernel(const MatmulView &product, const KernelArguments &arguments);
 
-/// Launches `kernel` on `blocks` blocks, with the marks of `product`. Without `inParts` the kernel takes
+/// Launches `kernel` on `blocks` blocks, with the marks of `matmul`. Without `inParts` the kernel takes
 /// split sums as one.
-mlir::gpu::LaunchFuncOp launchProduct(mlir::OpBuilder &builder, const Product &product,
-                                      mlir::func::FuncOp kernel, mlir::Value blocks,
-                                      const KernelArguments &arguments, bool inParts = true);
+mlir::gpu::LaunchFuncOp launchMatmul(mlir::OpBuilder &builder, const MatmulView &product,
+                                     mlir::func::FuncOp kernel, mlir::Value blocks,
+                                     const KernelArguments &arguments, bool inParts = true);
 
 /// Returns the operand for kernels that read any strides: not contiguous, not aligned. Copied where rows or K
 /// have no one distance, or batches more than two.
-ProductOperand prepareStridedOperand(mlir::OpBuilder &builder, LoweringContext &context,
-                                     const Product &product, bool isLhs);
+MatmulOperand prepareStridedOperand(mlir::OpBuilder &builder, LoweringContext &context,
+                                    const MatmulView &product, bool isLhs);
 
-/// A tile of a product: the numbers of its batch, its block of rows and its block of columns.
+/// A tile of a matmul: the numbers of its batch, its block of rows and its block of columns.
 struct Tile {
   Expr batch, m, n;
 };

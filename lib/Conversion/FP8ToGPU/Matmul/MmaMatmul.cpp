@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products by mma.sync: warps multiply tiles of 16 x 8 in registers, on operands that cp.async copies to
+// Matmuls by mma.sync: warps multiply tiles of 16 x 8 in registers, on operands that cp.async copies to
 // shared memory some steps ahead. A step is 64 bytes along K, or 32 where parts end in the middle of 64; an
 // instruction takes 32 bytes of it, 32 FP8, 16 bf16 or f16, or 8 TF32 elements, so all types share one kernel
 // but for the instruction. The elements of TF32 are f32, of which it ignores the lower 13 bits.
@@ -16,8 +16,8 @@
 
 #include "Epilogue.h"
 #include "GroupedMatmul.h"
-#include "MatmulLowering.h"
 #include "MatmulConfig.h"
+#include "MatmulLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -73,19 +73,19 @@ struct StepScales {
 };
 
 /// The bytes in a stage of the scales of both operands, a word for each row, behind the operands.
-int64_t countScaleBytes(const ProductConfig &config, const Product &product) {
+int64_t countScaleBytes(const MatmulConfig &config, const MatmulView &product) {
   return product.scalesAlongK == ScalesAlongK::none ? 0 : (config.tileM + config.tileN) * 4;
 }
 
 /// Writes the kernel of one configuration.
 class MmaKernel {
 public:
-  MmaKernel(KernelBuilder &b, const ProductConfig &config, const Chip &chip, const MmaOperand &lhs,
-            const MmaOperand &rhs, const Product &product, const MmaArguments &arguments)
+  MmaKernel(KernelBuilder &b, const MatmulConfig &config, const Chip &chip, const MmaOperand &lhs,
+            const MmaOperand &rhs, const MatmulView &product, const MmaArguments &arguments)
       : b(b), config(config), chip(chip), lhs(lhs), rhs(rhs), product(product), numbers(arguments),
         warpM(config.tileM / kWarpsM), threads(countThreads(config)) {}
 
-  static int64_t countThreads(const ProductConfig &config) { return kWarpsM * (config.tileN / kWarpN) * 32; }
+  static int64_t countThreads(const MatmulConfig &config) { return kWarpsM * (config.tileN / kWarpN) * 32; }
   void build(Epilogue &epilogue);
 
 private:
@@ -144,10 +144,10 @@ private:
   Type i32() { return b.getI32Type(); }
 
   KernelBuilder &b;
-  const ProductConfig &config;
+  const MatmulConfig &config;
   const Chip &chip;
   MmaOperand lhs, rhs;
-  const Product &product;
+  const MatmulView &product;
   MmaArguments numbers;
   int64_t warpM, threads;
   Value shared;
@@ -195,7 +195,7 @@ void MmaKernel::fill(ArrayRef<Side> sides, Expr step) {
 }
 
 /// Returns where the scale of a row of `operand` is in the stage.
-static Expr placeOfScale(const ProductConfig &config, const MmaOperand &operand, Expr row) {
+static Expr placeOfScale(const MatmulConfig &config, const MmaOperand &operand, Expr row) {
   return row * 4 + (config.stageBytes() + (operand.start ? config.tileM * 4 : 0));
 }
 
@@ -284,7 +284,7 @@ SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> rig
                              [&](int64_t i) -> Value { return LLVM::ExtractValueOp::create(b, sums, i); });
 }
 
-/// Adds the products of one step, number `inPart` of a part, to the warp's sums: 4 per tile of 16 x 8, tiles
+/// Adds the matmuls of one step, number `inPart` of a part, to the warp's sums: 4 per tile of 16 x 8, tiles
 /// row by row. Packed scales (PTX ISA, "Block scaling for mma.sync"): of the lanes 4 i to 4 i + 3, the first
 /// has the word of row i and of column i, the second that of row i + 8.
 void MmaKernel::multiplyStep(Expr step, int64_t inPart, MutableArrayRef<Value> sums) {
@@ -469,8 +469,8 @@ void MmaKernel::build(Epilogue &epilogue) {
   storeTile(epilogue, place, sums);
 }
 
-bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const ProductConfig &config,
-                          LoweringContext &context) {
+bool fp8::lowerMmaMatmul(OpBuilder &builder, const MatmulView &product, const MatmulConfig &config,
+                         LoweringContext &context) {
   Location loc = product.op->getLoc();
   Type lhsType = getElementTypeOrSelf(product.lhs), rhsType = getElementTypeOrSelf(product.rhs);
   bool mayTranspose = lhsType.getIntOrFloatBitWidth() == 16; // which ldmatrix transposes
@@ -512,7 +512,7 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
   spec.threads = MmaKernel::countThreads(config);
   spec.sharedBytes = config.stages * (config.stageBytes() + countScaleBytes(config, product));
   spec.blocks = kBlocks;
-  spec.instruction = nameInstruction(context.chip, ProductFamily::mma, lhsType, rhsType, "16", "8");
+  spec.instruction = nameInstruction(context.chip, MatmulFamily::mma, lhsType, rhsType, "16", "8");
   bool isLeftTransposed = lhs.isTransposed, isRightTransposed = rhs.isTransposed;
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
     MmaOperand left{lhsType, isLeftTransposed, config.tileM, /*start=*/0};
@@ -520,7 +520,7 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
     MmaKernel(b, config, context.chip, left, right, product, numbers).build(epilogue);
   });
   auto launch =
-      launchProduct(builder, product, kernel, multiply(tilesM, countTiles(n, config.tileN)), arguments);
+      launchMatmul(builder, product, kernel, multiply(tilesM, countTiles(n, config.tileN)), arguments);
   epilogue.finish(builder, launch, context);
   return true;
 }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gives buffers that products read rows of a multiple of 16 bytes, so that the kernels of products read them
+// Gives buffers that matmuls read rows of a multiple of 16 bytes, so that the kernels of matmuls read them
 // in place: an allocation of longer rows, and a view of their first elements.
 
 #include "MatmulView.h"
@@ -30,8 +30,8 @@ static bool takesStrides(Operation *op) {
          isa<memref::CopyOp, memref::LoadOp, memref::StoreOp, memref::DimOp, memref::DeallocOp>(op);
 }
 
-/// Returns how many of the last dimensions of an operand are one index of the product, such as that along K;
-/// nothing if `use` is not an operand of a product.
+/// Returns how many of the last dimensions of an operand are one index of the matmul, such as that along K;
+/// nothing if `use` is not an operand of a matmul.
 static std::optional<unsigned> countRowDims(OpOperand &use) {
   if (use.getOperandNumber() > 1)
     return std::nullopt;
@@ -39,7 +39,7 @@ static std::optional<unsigned> countRowDims(OpOperand &use) {
     return 1; // each dimension is an index of its own
   if (!isa<MatmulOp, ScaledMatmulOp>(use.getOwner()))
     return std::nullopt;
-  Product product(use.getOwner());
+  MatmulView product(use.getOwner());
   auto positions = product.maps[use.getOperandNumber()].getResults();
   auto isIn = [&](ArrayRef<unsigned> group) {
     return [group](AffineExpr expr) {
@@ -54,7 +54,7 @@ static std::optional<unsigned> countRowDims(OpOperand &use) {
   return std::nullopt;
 }
 
-/// Returns how many of the last dimensions of the buffer are a row for all products that read it; nothing if
+/// Returns how many of the last dimensions of the buffer are a row for all matmuls that read it; nothing if
 /// there are none, or if they differ.
 static std::optional<unsigned> findRowDims(memref::AllocOp alloc) {
   std::optional<unsigned> common;
@@ -93,7 +93,7 @@ static Value buildPadded(OpBuilder &builder, memref::AllocOp alloc, unsigned row
   return memref::ExpandShapeOp::create(builder, loc, type.getShape(), rows, groups);
 }
 
-/// As above, for a matrix whose rows have a size that only the call knows. Products find the pitch by
+/// As above, for a matrix whose rows have a size that only the call knows. Matmuls find the pitch by
 /// findPaddedPitch().
 static Value buildPaddedMatrix(OpBuilder &builder, memref::AllocOp alloc) {
   Location loc = alloc.getLoc();
@@ -129,7 +129,7 @@ static void replaceMemory(OpBuilder &builder, Value from, Value to) {
   }
 }
 
-/// Pads the rows of a buffer if products read it, its rows need it, and all its users take that.
+/// Pads the rows of a buffer if matmuls read it, its rows need it, and all its users take that.
 static void padRows(memref::AllocOp alloc) {
   MemRefType type = alloc.getType();
   if (!type.getLayout().isIdentity() || !type.getElementType().isFloat() ||

@@ -2,13 +2,13 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products without tensor cores: f32 operands, and mixes of f32, bf16 and f16. A block computes 64 x 64 sums,
+// Matmuls without tensor cores: f32 operands, and mixes of f32, bf16 and f16. A block computes 64 x 64 sums,
 // a thread 4 x 4 of them; 16 steps along K of both operands are in shared memory, as f32. A sum is a chain of
 // fused multiply-adds in the order of K, as on the CPU: the same bits. Operands may have any strides.
 
 #include "Epilogue.h"
-#include "MatmulLowering.h"
 #include "MatmulConfig.h"
+#include "MatmulLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -74,7 +74,7 @@ void SimtKernel::fill(const Side &side, Value batch, Expr firstRow, Expr firstSt
   }
 }
 
-/// Adds the products of 16 steps to the thread's sums, row by row.
+/// Adds the matmuls of 16 steps to the thread's sums, row by row.
 SmallVector<Value> SimtKernel::multiply(Value lhs, Value rhs, ValueRange carried) {
   SmallVector<Value> sums(carried);
   auto loadOwn = [&](Value operand, Expr first, int64_t step) {
@@ -119,7 +119,7 @@ void SimtKernel::build(Epilogue &epilogue) {
   epilogue.finishTile(b, columns, (tile.batch * tilesM + tile.m) * kParts + b.warp(), kRowLane);
 }
 
-bool fp8::lowerSimtProduct(OpBuilder &builder, const Product &product, LoweringContext &context) {
+bool fp8::lowerSimtMatmul(OpBuilder &builder, const MatmulView &product, LoweringContext &context) {
   Location loc = product.op->getLoc();
   auto isWide = [](Type type) { return type.isF32() || type.isBF16() || type.isF16(); };
   if (!isWide(getElementTypeOrSelf(product.lhs)) || !isWide(getElementTypeOrSelf(product.rhs)) ||
@@ -127,7 +127,7 @@ bool fp8::lowerSimtProduct(OpBuilder &builder, const Product &product, LoweringC
     return false;
   KernelArguments arguments(builder, loc);
   auto addSide = [&](bool isLhs, Value rows) {
-    ProductOperand operand = prepareStridedOperand(builder, context, product, isLhs);
+    MatmulOperand operand = prepareStridedOperand(builder, context, product, isLhs);
     Type type = getElementTypeOrSelf(operand.memref);
     return Side{type,
                 arguments.addPointer(operand.memref),
@@ -154,7 +154,7 @@ bool fp8::lowerSimtProduct(OpBuilder &builder, const Product &product, LoweringC
   llvm::raw_string_ostream(spec.instruction) << "fma.rn.f32 " << sides[0].type << "·" << sides[1].type;
   func::FuncOp kernel =
       context.kernels.build(loc, spec, [&](KernelBuilder &b) { SimtKernel(b, sides, k).build(epilogue); });
-  auto launch = launchProduct(builder, product, kernel, multiply(tilesM, countTiles(n)), arguments);
+  auto launch = launchMatmul(builder, product, kernel, multiply(tilesM, countTiles(n)), arguments);
   epilogue.finish(builder, launch, context);
   return true;
 }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products by tcgen05.mma (sm_100a), whose sums are in tensor memory. Of the eight warps of a block, warp 0
+// Matmuls by tcgen05.mma (sm_100a), whose sums are in tensor memory. Of the eight warps of a block, warp 0
 // loads the operands, warp 1 starts the multiplications, warp 2 allocates tensor memory, and warps 4 to 7
 // write the results, 32 rows each. Tensor memory holds the sums of two tiles: one is written while the other
 // is computed. Where sums of 128 elements along K are taken one by one, tensor memory holds those of two such
@@ -178,7 +178,7 @@ void Tcgen05Kernel::buildMultiply() {
   });
 }
 
-/// Parts are numbered as stages: each has the products of one.
+/// Parts are numbered as stages: each has the matmuls of one.
 void Tcgen05Kernel::buildMultiplyParts() {
   Expr memory = tensorMemory();
   tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &origin, ValueRange carried) {
@@ -361,6 +361,6 @@ void Tcgen05Kernel::buildStoreChunk(const TileOrigin &tile, ArrayRef<Value> sums
                                  /*lanes=*/{1, 2, 4, 8, 16});
 }
 
-void fp8::buildTcgen05Product(KernelBuilder &b, const WideShape &shape, WideOperands operands) {
+void fp8::buildTcgen05Matmul(KernelBuilder &b, const WideShape &shape, WideOperands operands) {
   Tcgen05Kernel(b, shape, operands).build();
 }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products by wgmma.mma_async (sm_90a). A block has three groups of four warps: two multiply 64 rows of a
+// Matmuls by wgmma.mma_async (sm_90a). A block has three groups of four warps: two multiply 64 rows of a
 // tile each, and a thread of the third one loads the operands.
 
 #include "WideMatmul.h"
@@ -78,10 +78,10 @@ private:
     return values;
   }
 
-  /// Adds the products of a stage to `sums`, or to zero; the result is there after a wait.
-  Value buildProducts(Expr number, Value sums, bool fromZero);
+  /// Adds the matmuls of a stage to `sums`, or to zero; the result is there after a wait.
+  Value buildMatmuls(Expr number, Value sums, bool fromZero);
   /// Waits until at most `pending` stages are being multiplied.
-  void buildWaitProducts(int64_t pending) { NVVM::WgmmaWaitGroupSyncOp::create(b, pending); }
+  void buildWaitMatmuls(int64_t pending) { NVVM::WgmmaWaitGroupSyncOp::create(b, pending); }
   Value tieToWait(Value sums);
   /// Releases a stage: one arrival of each warp.
   void buildRelease(Expr number) {
@@ -106,7 +106,7 @@ private:
 
 } // namespace
 
-Value WgmmaConsumer::buildProducts(Expr number, Value sums, bool fromZero) {
+Value WgmmaConsumer::buildMatmuls(Expr number, Value sums, bool fromZero) {
   Expr lhs = stages.descriptor(number, 0, group * (kGroupRows * kStageDepthBytes)),
        rhs = stages.descriptor(number, 1, b.number(0));
   NVVM::WgmmaFenceAlignedOp::create(b);
@@ -143,8 +143,8 @@ Value WgmmaConsumer::tieToWait(Value sums) {
 
 /// The tensor cores multiply this stage while the one before is released.
 Value WgmmaConsumer::buildStage(Expr number, Value sums, Expr k) {
-  sums = buildProducts(number, sums, /*fromZero=*/false);
-  buildWaitProducts(1);
+  sums = buildMatmuls(number, sums, /*fromZero=*/false);
+  buildWaitMatmuls(1);
   b.when(k > 0, [&] { buildRelease(number - 1); });
   return sums;
 }
@@ -168,11 +168,11 @@ SmallVector<Value> WgmmaConsumer::loadScales(Expr number) {
 /// Adds the sums of a stage, multiplied by their scales if there are any, to `total`.
 Value WgmmaConsumer::buildPart(Expr number, Value total) {
   bool isScaled = shape.scales == ScalesAlongK::blocks;
-  Value part = buildProducts(number, LLVM::UndefOp::create(b, sumsType), /*fromZero=*/true);
+  Value part = buildMatmuls(number, LLVM::UndefOp::create(b, sumsType), /*fromZero=*/true);
   SmallVector<Value> scales;
   if (isScaled)
     scales = loadScales(number);
-  buildWaitProducts(0);
+  buildWaitMatmuls(0);
   part = tieToWait(part);
   buildRelease(number);
   SmallVector<Value> totals = unpack(total);
@@ -190,7 +190,7 @@ Value WgmmaConsumer::buildPart(Expr number, Value total) {
 }
 
 Value WgmmaConsumer::buildLastWait(Value sums, Expr number, Expr numSteps) {
-  buildWaitProducts(0);
+  buildWaitMatmuls(0);
   sums = tieToWait(sums);
   b.when(numSteps > 0, [&] { buildRelease(number - 1); });
   return sums;
@@ -229,7 +229,7 @@ void WgmmaConsumer::buildStores(const TileOrigin &tile, Value sums) {
     operands.epilogue.finishTile(b, columns, tile.rowBlock * kConsumerWarps + b.warp(), /*lanes=*/{4, 8, 16});
 }
 
-void fp8::buildWgmmaProduct(KernelBuilder &b, const WideShape &shape, WideOperands operands) {
+void fp8::buildWgmmaMatmul(KernelBuilder &b, const WideShape &shape, WideOperands operands) {
   ResultTiles tiles = operands.getTiles(shape);
   TileStages stages(b, shape.lhs, shape.rhs, shape.stages, shape.scales);
   auto findScales = [&](unsigned operand, Expr batch, Expr index) {

@@ -2,12 +2,12 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers products to launches of kernels of wgmma or tcgen05: tensor maps of the operands, sizes, and the
+// Lowers matmuls to launches of kernels of wgmma or tcgen05: tensor maps of the operands, sizes, and the
 // grid.
 
 #include "WideMatmul.h"
-#include "MatmulLowering.h"
 #include "MatmulConfig.h"
+#include "MatmulLowering.h"
 #include "fp8/Conversion/Kernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,7 +28,7 @@ struct WideArguments {
 
 /// Returns `operand` as a memref of [batch, rows, columns], the form whose tensor map kernels read; with
 /// inner batches, of [outer batch, inner batch, rows, columns].
-static Value viewAsMatrices(OpBuilder &builder, Location loc, const ProductOperand &operand,
+static Value viewAsMatrices(OpBuilder &builder, Location loc, const MatmulOperand &operand,
                             ArrayRef<Value> sizes) {
   auto type = cast<MemRefType>(operand.memref.getType());
   int64_t bytes = type.getElementTypeBitWidth() / 8;
@@ -70,10 +70,10 @@ static Value buildGrid(OpBuilder &builder, Location loc, Value tiles, const Chip
   return builder.createOrFold<arith::SelectOp>(loc, canNumber, blocks, tiles);
 }
 
-bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const ProductConfig &config,
-                           LoweringContext &context) {
+bool fp8::lowerWideMatmul(OpBuilder &builder, const MatmulView &product, const MatmulConfig &config,
+                          LoweringContext &context) {
   Location loc = product.op->getLoc();
-  bool isWgmma = config.family == ProductFamily::wgmma, isSwapped = config.isSwapped;
+  bool isWgmma = config.family == MatmulFamily::wgmma, isSwapped = config.isSwapped;
   Value m = product.buildSize(builder, product.dims.m), n = product.buildSize(builder, product.dims.n);
   Value k = product.buildSize(builder, product.dims.k),
         batches = product.buildSize(builder, product.dims.batch);
@@ -85,7 +85,7 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
   // The sums of tcgen05 are as exact without parts.
   shape.split = product.split && (isWgmma || hasModuleAttr(product.op, kStrictAccumulationAttrName));
   Value rows = isSwapped ? n : m, columns = isSwapped ? m : n;
-  std::optional<std::array<ProductOperand, 2>> grouped;
+  std::optional<std::array<MatmulOperand, 2>> grouped;
   if (product.groups)
     grouped = prepareGroupedOperands(builder, context, product, kStageDepthBytes);
   // Rows that are divided among groups are in one matrix; summed ones lie behind each other, with padding.
@@ -101,7 +101,7 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
     // Elements of 32 bits would need another order of TMA's bytes.
     bool mayTranspose =
         tile.elementBytes() == 2 || (tile.elementBytes() == 1 && context.chip.readsTransposedFP8);
-    ProductOperand operand =
+    MatmulOperand operand =
         grouped ? (*grouped)[isLhs ? 0 : 1] : prepareOperand(builder, context, product, isLhs, mayTranspose);
     tile.isTransposed = operand.isTransposed;
     tile.hasInnerBatches = bool(operand.innerBatches);
@@ -170,11 +170,11 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
         epilogue,
         isSwapped,
         numbers.groups};
-    isWgmma ? buildWgmmaProduct(b, shape, operands) : buildTcgen05Product(b, shape, operands);
+    isWgmma ? buildWgmmaMatmul(b, shape, operands) : buildTcgen05Matmul(b, shape, operands);
   });
   Value tiles = multiply(batches, multiply(blocksDown, blocksAcross));
-  auto launch = launchProduct(builder, product, kernel, buildGrid(builder, loc, tiles, context.chip),
-                              arguments, shape.split);
+  auto launch = launchMatmul(builder, product, kernel, buildGrid(builder, loc, tiles, context.chip),
+                             arguments, shape.split);
   epilogue.finish(builder, launch, context);
   return true;
 }

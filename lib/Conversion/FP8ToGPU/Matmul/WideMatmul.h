@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels of products by instructions that read both operands from shared memory: wgmma and tcgen05. Both are
+// Kernels of matmuls by instructions that read both operands from shared memory: wgmma and tcgen05. Both are
 // persistent kernels: one thread loads tiles by TMA, others multiply them, or start the multiplication, and
 // write the results. Private to the library.
 
@@ -38,9 +38,9 @@ struct WideOperands {
   std::array<TensorMap, 2> maps;      ///< of lhs and rhs, with the boxes of the shape
   Expr batches, rows, columns, depth; ///< i32, the last in elements
   Epilogue &epilogue;
-  /// Whether the rows of the kernel are the columns of the product, and its lhs the product's rhs.
+  /// Whether the rows of the kernel are the columns of the matmul, and its lhs the matmul's rhs.
   bool isSwapped = false;
-  std::optional<GroupArguments> groups = {}; ///< of a grouped product
+  std::optional<GroupArguments> groups = {}; ///< of a grouped matmul
 
   ResultTiles getTiles(const WideShape &shape) const {
     return {batches,
@@ -53,7 +53,7 @@ struct WideOperands {
             groups ? &*groups : nullptr};
   }
   /// The rows and columns of the kernel as positions of the epilogue, and the sum at one of each. Rows from
-  /// `end` on do not exist, even if the product has them.
+  /// `end` on do not exist, even if the matmul has them.
   Epilogue::Position atRow(KernelBuilder &b, Expr row, Expr end) const {
     return isSwapped ? epilogue.atColumn(b, row, end) : epilogue.atRow(b, row, end);
   }
@@ -82,15 +82,15 @@ struct WideOperands {
 
 // A kernel that computes 128 rows at a time by wgmma: its threads and its code.
 inline constexpr int64_t kWgmmaThreads = 384;
-/// The parts in which such a kernel adds up a column of the product, per row of tiles, or per column of tiles
+/// The parts in which such a kernel adds up a column of the matmul, per row of tiles, or per column of tiles
 /// if it is swapped.
 int64_t countWgmmaParts(bool isSwapped);
-void buildWgmmaProduct(KernelBuilder &b, const WideShape &shape, WideOperands operands);
+void buildWgmmaMatmul(KernelBuilder &b, const WideShape &shape, WideOperands operands);
 
 // The same by tcgen05, and the shared memory that it needs beside that of the shape.
 inline constexpr int64_t kTcgen05Threads = 256, kTcgen05SharedBytes = 5 * TileStages::kBarrierBytes;
 int64_t countTcgen05Parts(const WideShape &shape, bool isSwapped);
-void buildTcgen05Product(KernelBuilder &b, const WideShape &shape, WideOperands operands);
+void buildTcgen05Matmul(KernelBuilder &b, const WideShape &shape, WideOperands operands);
 
 } // namespace fp8
 

@@ -16,7 +16,7 @@ namespace fp8 {
 mlir::LogicalResult lowerAmax(mlir::OpBuilder &builder, AmaxOp op);
 mlir::LogicalResult lowerQuantize(mlir::OpBuilder &builder, QuantizeOp op);
 mlir::LogicalResult lowerQuantizeBlocks(mlir::OpBuilder &builder, QuantizeBlocksOp op);
-/// Lowers the epilogue of a product with an FP8 result, scale_inv and amax; `sum` builds the sum.
+/// Lowers the epilogue of a matmul with an FP8 result, scale_inv and amax; `sum` builds the sum.
 void lowerQuantizedEpilogue(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Value outScale,
                             ElementLoops::FirstBuilder sum);
 mlir::LogicalResult lowerDequantize(mlir::OpBuilder &builder, DequantizeOp op);

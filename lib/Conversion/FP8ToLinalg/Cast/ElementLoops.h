@@ -20,7 +20,7 @@ public:
   /// Stores one element; `value` is the value that the region yields, or an element of the only input.
   using ElementBuilder = llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value value,
                                                  mlir::ValueRange indices)>;
-  /// Builds the first argument of the region at `indices`: the scaled sum of a product.
+  /// Builds the first argument of the region at `indices`: the scaled sum of a matmul.
   using FirstBuilder =
       llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange indices)>;
 

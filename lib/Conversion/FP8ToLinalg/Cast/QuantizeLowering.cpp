@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers amax, quantize and dequantize, and the cast of a product's result.
+// Lowers amax, quantize and dequantize, and the cast of a matmul's result.
 
 #include "CastLowering.h"
 #include "TensorScale.h"

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Used by casts and products: the scale_inv of a tensor, one value or one for each row or block. Private to the
-// library.
+// Used by casts and matmuls: the scale_inv of a tensor, one value or one for each row or block. Private to
+// the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_CAST_TENSORSCALE_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_CAST_TENSORSCALE_H

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A grouped product as plain loops: one parallel iteration per element of the result, which finds its
-// group and sums. Targets without packed products use it where they have no kernel for a grouped product.
+// A grouped matmul as plain loops: one parallel iteration per element of the result, which finds its
+// group and sums. Targets without packed matmuls use it where they have no kernel for a grouped matmul.
 
 #include "GroupedMatmul.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// A split sum adds blocks of this many products, each summed from zero.
+/// A split sum adds blocks of this many matmuls, each summed from zero.
 static constexpr int64_t kSplitBlock = 128;
 
 namespace {
@@ -83,7 +83,7 @@ Value ElementBuilder::load(OpBuilder &inner, unsigned operand, Value k) {
   return buildWiden(inner, loc, memref::LoadOp::create(inner, loc, parts.operands[operand], at));
 }
 
-/// Adds the products from `begin` to `end` to `start`.
+/// Adds the matmuls from `begin` to `end` to `start`.
 Value ElementBuilder::sum(OpBuilder &inner, Value begin, Value end, Value start) {
   auto loop = scf::ForOp::create(
       inner, loc, begin, end, number(1), start, [&](OpBuilder &body, Location, Value k, ValueRange sum) {
@@ -148,6 +148,6 @@ LogicalResult fp8::lowerGroupedToLoops(OpBuilder &builder, const GroupedParts &p
   auto kernel = scf::ParallelOp::create(
       builder, loc, lower, upper, steps,
       [&](OpBuilder &b, Location, ValueRange position) { ElementBuilder(parts, b).build(position); });
-  kernel->setAttr(kProductsAttrName, parts.mark("f32 loops", "GPU threads"));
+  kernel->setAttr(kMatmulsAttrName, parts.mark("f32 loops", "GPU threads"));
   return success();
 }

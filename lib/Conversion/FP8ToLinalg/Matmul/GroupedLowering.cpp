@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers grouped products for the CPU: a loop over the groups, each a packed product of its rows in place.
+// Lowers grouped matmuls for the CPU: a loop over the groups, each a packed matmul of its rows in place.
 
-#include "GroupedMatmul.h"
 #include "../Cast/CastLowering.h"
+#include "GroupedMatmul.h"
 #include "MatmulLowering.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
@@ -80,7 +80,7 @@ Value GroupedParts::buildScale(OpBuilder &b, ArrayRef<Value> indices) const {
     return {};
   Value factor;
   for (unsigned operand : {0, 1}) {
-    if (placed.getPlace(operand) != ProductScales::Place::result)
+    if (placed.getPlace(operand) != MatmulScales::Place::result)
       continue;
     SmallVector<Value> at;
     ArrayRef<int64_t> block = blocks[operand] ? blocks[operand].asArrayRef() : ArrayRef<int64_t>();
@@ -100,15 +100,15 @@ Value GroupedParts::buildScale(OpBuilder &b, ArrayRef<Value> indices) const {
 
 ArrayAttr GroupedParts::mark(StringRef products, StringRef where) const {
   std::string code = (products + (isScaled() ? " of decoded FP8" : "") + placed.describeSums(split) +
-                      ", a product per group (" + where + ")")
+                      ", a matmul per group (" + where + ")")
                          .str();
   if (auto grouped = dyn_cast<GroupedMatmulOp>(op))
-    return markProduct(grouped, code);
-  return markProduct(cast<ScaledGroupedMatmulOp>(op), code);
+    return markMatmul(grouped, code);
+  return markMatmul(cast<ScaledGroupedMatmulOp>(op), code);
 }
 
 //===----------------------------------------------------------------------===//
-// Packed products
+// Packed matmuls
 //===----------------------------------------------------------------------===//
 
 /// Returns the part of `operand` of one group: its matrix, or its rows from `begin` on.
@@ -168,8 +168,8 @@ static void storeBox(OpBuilder &b, const GroupedParts &parts, Value out, const O
   linalg::GenericOp::create(b, loc, sums, view, ArrayRef{identity, identity}, iterators, body);
 }
 
-/// Builds the product of one group.
-static LogicalResult buildGroup(OpBuilder &b, const GroupedParts &parts, PackedProductOptions options,
+/// Builds the matmul of one group.
+static LogicalResult buildGroup(OpBuilder &b, const GroupedParts &parts, PackedMatmulOptions options,
                                 Value group, Value begin, Value end, Value scale) {
   Value rows = arith::SubIOp::create(b, parts.loc, end, begin);
   Value views[3];
@@ -184,8 +184,8 @@ static LogicalResult buildGroup(OpBuilder &b, const GroupedParts &parts, PackedP
   auto epilogue = [&](OpBuilder &inner, Location, const OutputBox &box, Value sums) {
     storeBox(inner, parts, views[2], box, sums, group, begin, scale);
   };
-  return buildPackedProduct(b, parts.loc, views[0], views[1], dropGroup(parts.maps, parts.dims.group),
-                            options, epilogue);
+  return buildPackedMatmul(b, parts.loc, views[0], views[1], dropGroup(parts.maps, parts.dims.group), options,
+                           epilogue);
 }
 
 static linalg::FillOp fillWithZeros(OpBuilder &b, const GroupedParts &parts, Value memref) {
@@ -204,10 +204,10 @@ static void fillRest(OpBuilder &b, const GroupedParts &parts, Value begin) {
 static LogicalResult lowerToPacked(OpBuilder &builder, const GroupedParts &parts,
                                    const VectorRegisters &registers) {
   Location loc = parts.loc;
-  PackedProductOptions options{
+  PackedMatmulOptions options{
       parts.split, /*bf16Dots=*/false, registers, parts.mark("packed f32 products", "CPU"), {}};
   if (isZeroInteger(getAsOpFoldResult(parts.buildSize(builder, parts.product.k.front())))) {
-    fillWithZeros(builder, parts, parts.out)->setAttr(kProductsAttrName, options.marks);
+    fillWithZeros(builder, parts, parts.out)->setAttr(kMatmulsAttrName, options.marks);
     return success();
   }
   // A group has at most all rows: buffers are of that size.

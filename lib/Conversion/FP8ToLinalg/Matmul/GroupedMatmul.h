@@ -14,7 +14,7 @@
 
 namespace fp8 {
 
-/// A grouped product: its operands, which dimension is which, and its scales.
+/// A grouped matmul: its operands, which dimension is which, and its scales.
 struct GroupedParts {
   explicit GroupedParts(GroupedMatmulOp op);
   explicit GroupedParts(ScaledGroupedMatmulOp op);
@@ -34,7 +34,7 @@ struct GroupedParts {
   /// Returns the product of the scales of the result at `indices`, one per dimension; those of dimensions
   /// along which scales do not vary may be null. Null without such scales.
   mlir::Value buildScale(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> indices) const;
-  /// Returns the marks of the code (ProductMarks.h); `products` and `where` describe it.
+  /// Returns the marks of the code (MatmulMarks.h); `matmuls` and `where` describe it.
   mlir::ArrayAttr mark(llvm::StringRef products, llvm::StringRef where) const;
 
   mlir::Operation *op;
@@ -42,10 +42,10 @@ struct GroupedParts {
   mlir::Value operands[2], out, ends;
   mlir::SmallVector<mlir::AffineMap> maps;
   GroupedDims dims;
-  ContractionDims product; ///< M, N and K of the product of one group
+  ContractionDims product; ///< M, N and K of the matmul of one group
   mlir::Value scales[2];   ///< scale_inv; null in high precision
   mlir::DenseI64ArrayAttr blocks[2];
-  ProductScales placed; ///< where the scales enter
+  MatmulScales placed; ///< where the scales enter
   bool split = false;
 };
 

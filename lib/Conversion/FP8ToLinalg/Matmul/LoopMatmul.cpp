@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A product as plain loops: one parallel iteration per element of the result, each with one loop over the
-// contracted dimensions. Targets without packed products use it where they have no kernel for a product.
+// A matmul as plain loops: one parallel iteration per element of the result, each with one loop over the
+// contracted dimensions. Targets without packed matmuls use it where they have no kernel for a matmul.
 
 #include "LoopMatmul.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
@@ -18,14 +18,14 @@
 using namespace mlir;
 using namespace fp8;
 
-/// A split sum adds blocks of this many products, each summed from zero.
+/// A split sum adds blocks of this many matmuls, each summed from zero.
 static constexpr int64_t kSplitBlock = 128;
 
 namespace {
-class LoopProductBuilder {
+class LoopMatmulBuilder {
 public:
-  LoopProductBuilder(OpBuilder &builder, Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps,
-                     const ProductScales &scales, bool split)
+  LoopMatmulBuilder(OpBuilder &builder, Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps,
+                    const MatmulScales &scales, bool split)
       : builder(builder), loc(loc), operands{lhs, rhs}, maps(maps), scales(scales), split(split) {}
 
   Value build(ArrayAttr marks);
@@ -43,7 +43,7 @@ private:
   Location loc;
   Value operands[2];
   ArrayRef<AffineMap> maps;
-  const ProductScales &scales;
+  const MatmulScales &scales;
   bool split;
   SmallVector<unsigned> contracted;
   Value length;                ///< of the contracted dimensions together
@@ -52,7 +52,7 @@ private:
 };
 } // namespace
 
-Value LoopProductBuilder::sizeOf(unsigned dim) {
+Value LoopMatmulBuilder::sizeOf(unsigned dim) {
   for (auto [operand, map] : llvm::zip(operands, maps))
     if (std::optional<unsigned> result = map.getResultPosition(builder.getAffineDimExpr(dim)))
       return getValueOrCreateConstantIndexOp(builder, loc,
@@ -61,18 +61,18 @@ Value LoopProductBuilder::sizeOf(unsigned dim) {
 }
 
 /// Returns an element of an operand as f32, times its scale where scales are of elements.
-Value LoopProductBuilder::load(OpBuilder &b, unsigned operand, ArrayRef<Value> indices) {
+Value LoopMatmulBuilder::load(OpBuilder &b, unsigned operand, ArrayRef<Value> indices) {
   SmallVector<Value> at;
   for (AffineExpr expr : maps[operand].getResults())
     at.push_back(indices[cast<AffineDimExpr>(expr).getPosition()]);
   Value value = buildWiden(b, loc, memref::LoadOp::create(b, loc, operands[operand], at));
-  if (scales.getPlace(operand) != ProductScales::Place::elements)
+  if (scales.getPlace(operand) != MatmulScales::Place::elements)
     return value;
   return arith::MulFOp::create(b, loc, value, scales.operands[operand].load(b, loc, indices));
 }
 
-/// Adds the products `begin` to `end` of the contracted dimensions, which count as one, to `start`.
-Value LoopProductBuilder::sumRange(OpBuilder &b, Value begin, Value end, Value start) {
+/// Adds the matmuls `begin` to `end` of the contracted dimensions, which count as one, to `start`.
+Value LoopMatmulBuilder::sumRange(OpBuilder &b, Value begin, Value end, Value start) {
   auto loop = scf::ForOp::create(
       b, loc, begin, end, number(b, 1), start, [&](OpBuilder &inner, Location loc, Value k, ValueRange sum) {
         SmallVector<Value> indices(position);
@@ -89,7 +89,7 @@ Value LoopProductBuilder::sumRange(OpBuilder &b, Value begin, Value end, Value s
   return loop.getResult(0);
 }
 
-Value LoopProductBuilder::addBlock(OpBuilder &b, Value begin, Value block, Value sum) {
+Value LoopMatmulBuilder::addBlock(OpBuilder &b, Value begin, Value block, Value sum) {
   if (scales.isOfBlocks()) {
     SmallVector<Value> indices(position);
     indices[contracted.front()] = begin;
@@ -103,7 +103,7 @@ Value LoopProductBuilder::addBlock(OpBuilder &b, Value begin, Value block, Value
   return arith::SelectOp::create(b, loc, isFirst, block, total);
 }
 
-Value LoopProductBuilder::sumAll(OpBuilder &b) {
+Value LoopMatmulBuilder::sumAll(OpBuilder &b) {
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   if (!split && !scales.isOfBlocks())
     return sumRange(b, number(b, 0), length, zero);
@@ -118,7 +118,7 @@ Value LoopProductBuilder::sumAll(OpBuilder &b) {
   return blocks.getResult(0);
 }
 
-Value LoopProductBuilder::build(ArrayAttr marks) {
+Value LoopMatmulBuilder::build(ArrayAttr marks) {
   AffineMap output = maps[2];
   unsigned numDims = output.getNumDims();
   position.resize(numDims);
@@ -152,17 +152,17 @@ Value LoopProductBuilder::build(ArrayAttr marks) {
         scf::ForOp::create(builder, loc, number(builder, 0), number(builder, 1), number(builder, 1));
     OpBuilder inside = OpBuilder::atBlockBegin(kernel.getBody());
     store(inside, {});
-    kernel->setAttr(kProductsAttrName, marks);
+    kernel->setAttr(kMatmulsAttrName, marks);
     return sums;
   }
   auto kernel =
       scf::ParallelOp::create(builder, loc, lower, upper, steps,
                               [&](OpBuilder &b, Location, ValueRange indices) { store(b, indices); });
-  kernel->setAttr(kProductsAttrName, marks);
+  kernel->setAttr(kMatmulsAttrName, marks);
   return sums;
 }
 
-Value fp8::buildLoopProduct(OpBuilder &builder, Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps,
-                            const ProductScales &scales, bool split, ArrayAttr marks) {
-  return LoopProductBuilder(builder, loc, lhs, rhs, maps, scales, split).build(marks);
+Value fp8::buildLoopMatmul(OpBuilder &builder, Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps,
+                           const MatmulScales &scales, bool split, ArrayAttr marks) {
+  return LoopMatmulBuilder(builder, loc, lhs, rhs, maps, scales, split).build(marks);
 }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A product as plain loops. Private to the library.
+// A matmul as plain loops. Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_LOOPMATMUL_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_LOOPMATMUL_H
@@ -13,13 +13,13 @@
 
 namespace fp8 {
 
-/// Emits the sums of the product of `lhs` and `rhs`, whose `maps` are projected permutations of one iteration
+/// Emits the sums of the matmul of `lhs` and `rhs`, whose `maps` are projected permutations of one iteration
 /// space (lhs, rhs, output), into a new f32 buffer of the output's shape, and returns the buffer. The sums
-/// are those of buildPackedProduct, bit for bit, with the `scales` that enter before the result. The loop
-/// carries `marks` (ProductMarks.h).
-mlir::Value buildLoopProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs,
-                             mlir::ArrayRef<mlir::AffineMap> maps, const ProductScales &scales, bool split,
-                             mlir::ArrayAttr marks);
+/// are those of buildPackedMatmul, bit for bit, with the `scales` that enter before the result. The loop
+/// carries `marks` (MatmulMarks.h).
+mlir::Value buildLoopMatmul(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs,
+                            mlir::ArrayRef<mlir::AffineMap> maps, const MatmulScales &scales, bool split,
+                            mlir::ArrayAttr marks);
 
 } // namespace fp8
 

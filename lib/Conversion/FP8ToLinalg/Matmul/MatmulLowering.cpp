@@ -4,9 +4,9 @@
 //
 // Lowers matrix products to a packed f32 product, followed by an epilogue per element.
 
-#include "LoopMatmul.h"
-#include "../Cast/CastLowering.h"
 #include "MatmulLowering.h"
+#include "../Cast/CastLowering.h"
+#include "LoopMatmul.h"
 #include "MatmulScales.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
@@ -33,8 +33,8 @@ static void buildElementwise(OpBuilder &builder, Location loc, ValueRange inputs
   linalg::GenericOp::create(builder, loc, inputs, ValueRange{output}, allMaps, iterators, body);
 }
 
-/// Lowers a product with an f64 operand or result to loops that sum in f64; such products are rare
-/// and not worth packing. Two operands of narrower types are multiplied in f32, as in other products.
+/// Lowers a matmul with an f64 operand or result to loops that sum in f64; such matmuls are rare
+/// and not worth packing. Two operands of narrower types are multiplied in f32, as in other matmuls.
 static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
   Location loc = op.getLoc();
   Value out = op.getInit(), sums = out;
@@ -60,9 +60,9 @@ static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
   auto widen = [](OpBuilder &b, Location loc, Value value, Type type) -> Value {
     return value.getType() == type ? value : arith::ExtFOp::create(b, loc, type, value).getResult();
   };
-  bool wideProduct = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()},
-                                  [](Value value) { return getElementTypeOrSelf(value).isF64(); });
-  Type productType = wideProduct ? builder.getF64Type() : builder.getF32Type();
+  bool wideMatmul = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()},
+                                 [](Value value) { return getElementTypeOrSelf(value).isF64(); });
+  Type productType = wideMatmul ? builder.getF64Type() : builder.getF32Type();
   auto products = linalg::GenericOp::create(
       builder, loc, ValueRange{op.getLhs(), op.getRhs()}, ValueRange{sums}, maps, iterators,
       [&](OpBuilder &b, Location loc, ValueRange args) {
@@ -71,7 +71,7 @@ static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
         Value sum = arith::AddFOp::create(b, loc, args[2], widen(b, loc, product, b.getF64Type()));
         linalg::YieldOp::create(b, loc, sum);
       });
-  products->setAttr(kProductsAttrName, markProduct(op, "f64 loops (CPU)"));
+  products->setAttr(kMatmulsAttrName, markMatmul(op, "f64 loops (CPU)"));
   if (!isNarrow)
     return success();
   buildElementwise(builder, loc, sums, builder.getMultiDimIdentityMap(type.getRank()), out,
@@ -183,7 +183,7 @@ static void buildLoopEpilogue(OpBuilder &builder, Operation *op, const Sum &sum)
         sum.scales, [&](const TensorScale &scale) { return scale.load(b, loc, llvm::to_vector(indices)); });
     return sum.build(b, loc, memref::LoadOp::create(b, loc, sum.sums, indices), scales, c);
   };
-  ProductResults results = *ProductResults::of(op);
+  MatmulResults results = *MatmulResults::of(op);
   ElementRegion region = *ElementRegion::of(op);
   if (results.outScale)
     return lowerQuantizedEpilogue(builder, op, results.outScale, buildSum);
@@ -199,10 +199,10 @@ static void buildLoopEpilogue(OpBuilder &builder, Operation *op, const Sum &sum)
   ElementLoops(builder, op).run(store, buildStored);
 }
 
-/// Returns what the report says about the code of a product.
-template <typename ProductOp>
-static std::string describeCode(ProductOp op, StringRef products, StringRef where,
-                                const ProductScales &scales, bool split) {
+/// Returns what the report says about the code of a matmul.
+template <typename AnyMatmulOp>
+static std::string describeCode(AnyMatmulOp op, StringRef products, StringRef where,
+                                const MatmulScales &scales, bool split) {
   bool isFP8 = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()}, [](Value value) {
     return getElementTypeOrSelf(value).getIntOrFloatBitWidth() == 8;
   });
@@ -217,7 +217,7 @@ static bool isByBoxes(const ElementRegion &region, const Sum &sum) {
          llvm::all_of(sum.scales, [](const TensorScale &scale) { return scale.getMap().has_value(); });
 }
 
-/// Returns `map`, from the result of a product, in which dimension i is result i of `out`.
+/// Returns `map`, from the result of a matmul, in which dimension i is result i of `out`.
 static AffineMap toDimsOfResult(AffineMap map, AffineMap out) {
   SmallVector<AffineExpr> dims(out.getNumDims(), getAffineConstantExpr(0, map.getContext()));
   for (auto [i, expr] : llvm::enumerate(out.getResults()))
@@ -227,8 +227,8 @@ static AffineMap toDimsOfResult(AffineMap map, AffineMap out) {
 
 /// Returns how elements are computed from sums, without the buffer of the sums. Scales of whole operands
 /// are loaded and multiplied here.
-static FailureOr<Sum> describeSum(OpBuilder &b, Operation *op, const ProductScales &scales = {}) {
-  ProductResults results = *ProductResults::of(op);
+static FailureOr<Sum> describeSum(OpBuilder &b, Operation *op, const MatmulScales &scales = {}) {
+  MatmulResults results = *MatmulResults::of(op);
   if (results.outScale && results.accumulate)
     return op->emitOpError("cannot add to an FP8 result");
   Sum sum;
@@ -257,10 +257,9 @@ static void buildWholeEpilogue(OpBuilder &builder, Operation *op, const Sum &sum
   buildGenericEpilogue(builder, region, sum, {zeros, sizes});
 }
 
-LogicalResult fp8::buildProductEpilogue(OpBuilder &builder, Operation *op, Value sums, bool isScaled) {
+LogicalResult fp8::buildMatmulEpilogue(OpBuilder &builder, Operation *op, Value sums, bool isScaled) {
   auto scaled = dyn_cast<ScaledMatmulOp>(op);
-  FailureOr<Sum> sum =
-      describeSum(builder, op, scaled && !isScaled ? ProductScales(scaled) : ProductScales());
+  FailureOr<Sum> sum = describeSum(builder, op, scaled && !isScaled ? MatmulScales(scaled) : MatmulScales());
   if (failed(sum))
     return failure();
   sum->sums = sums;
@@ -269,21 +268,22 @@ LogicalResult fp8::buildProductEpilogue(OpBuilder &builder, Operation *op, Value
 }
 
 /// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to loops and its epilogue after them.
-template <typename ProductOp>
-static LogicalResult lowerToLoops(OpBuilder &builder, ProductOp op, const ProductScales &scales, bool split) {
+template <typename AnyMatmulOp>
+static LogicalResult lowerToLoops(OpBuilder &builder, AnyMatmulOp op, const MatmulScales &scales,
+                                  bool split) {
   FailureOr<Sum> sum = describeSum(builder, op, scales);
   if (failed(sum))
     return failure();
-  ArrayAttr marks = markProduct(op, describeCode(op, "f32 loops", "GPU threads", scales, split));
-  sum->sums = buildLoopProduct(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(),
-                               scales, split, marks);
+  ArrayAttr marks = markMatmul(op, describeCode(op, "f32 loops", "GPU threads", scales, split));
+  sum->sums = buildLoopMatmul(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(),
+                              scales, split, marks);
   buildWholeEpilogue(builder, op, *sum);
   return success();
 }
 
 /// Returns whether the operands are exact in bf16, and K is a known even number.
-template <typename ProductOp>
-static bool canUseBF16Dots(ProductOp op) {
+template <typename AnyMatmulOp>
+static bool canUseBF16Dots(AnyMatmulOp op) {
   for (Value operand : {op.getLhs(), op.getRhs()})
     if (!isa<BFloat16Type, Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(operand)))
       return false;
@@ -299,15 +299,15 @@ static bool canUseBF16Dots(ProductOp op) {
   return length % 2 == 0;
 }
 
-/// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to a packed product with its mark (ProductMarks.h)
-/// and its epilogue: by boxes as part of the product, or in loops after it if the epilogue sums over rows
+/// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to a packed matmul with its mark (MatmulMarks.h)
+/// and its epilogue: by boxes as part of the matmul, or in loops after it if the epilogue sums over rows
 /// or computes an amax.
-template <typename ProductOp>
-static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, const ProductScales &scales,
-                                  PackedProductOptions options) {
+template <typename AnyMatmulOp>
+static LogicalResult lowerMatmul(OpBuilder &builder, AnyMatmulOp op, const MatmulScales &scales,
+                                 PackedMatmulOptions options) {
   options.bf16Dots = options.registers.bf16Dots && canUseBF16Dots(op) && scales.length % 2 == 0;
   StringRef products = options.bf16Dots ? "AVX512_BF16 dot products" : "packed f32 products";
-  options.marks = markProduct(op, describeCode(op, products, "CPU", scales, options.split));
+  options.marks = markMatmul(op, describeCode(op, products, "CPU", scales, options.split));
 
   options.scales = scales.buildPanelScales(builder, op.getLoc(), {op.getLhs(), op.getRhs()});
 
@@ -321,8 +321,8 @@ static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, const Produc
     buildGenericEpilogue(b, region, *sum, box);
   };
   FailureOr<Value> sums =
-      buildPackedProduct(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(), options,
-                         byBoxes ? EpilogueBuilder(epilogue) : EpilogueBuilder());
+      buildPackedMatmul(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(), options,
+                        byBoxes ? EpilogueBuilder(epilogue) : EpilogueBuilder());
   if (failed(sums))
     return failure();
   if (!byBoxes) {
@@ -337,8 +337,8 @@ LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegi
     return lowerF64Matmul(builder, op);
   if (!registers)
     return lowerToLoops(builder, op, /*scales=*/{}, /*split=*/false);
-  return lowerProduct(builder, op, /*scales=*/{},
-                      {/*split=*/false, /*bf16Dots=*/false, *registers, {}, {}, {}});
+  return lowerMatmul(builder, op, /*scales=*/{},
+                     {/*split=*/false, /*bf16Dots=*/false, *registers, {}, {}, {}});
 }
 
 LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
@@ -349,8 +349,8 @@ LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
   if (isPacked(op.getLhsScaleInv(), op.getLhsBlock()) || isPacked(op.getRhsScaleInv(), op.getRhsBlock()))
     return op.emitOpError(
         "reads packed scales, for which the target has no kernel; leave out fp8-pack-scales");
-  ProductScales scales(op);
+  MatmulScales scales(op);
   bool split = op.getAccumulation() == Accumulation::split;
-  return registers ? lowerProduct(builder, op, scales, {split, /*bf16Dots=*/false, *registers, {}, {}, {}})
+  return registers ? lowerMatmul(builder, op, scales, {split, /*bf16Dots=*/false, *registers, {}, {}, {}})
                    : lowerToLoops(builder, op, scales, split);
 }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The lowerings of products, one function per operation. Private to the library. Each emits its
+// The lowerings of matmuls, one function per operation. Private to the library. Each emits its
 // replacement before `op`, which the caller erases, or reports an error at the operation's location.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_MATMULLOWERING_H
@@ -14,7 +14,7 @@
 
 namespace fp8 {
 
-// MatmulLowering.cpp: packed products for `registers`, loops if that is null
+// MatmulLowering.cpp: packed matmuls for `registers`, loops if that is null
 mlir::LogicalResult lowerMatmul(mlir::OpBuilder &builder, MatmulOp op, const VectorRegisters *registers);
 mlir::LogicalResult lowerScaledMatmul(mlir::OpBuilder &builder, ScaledMatmulOp op,
                                       const VectorRegisters *registers);

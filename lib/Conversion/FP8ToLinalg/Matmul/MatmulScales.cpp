@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds where the scales of a product enter, and arranges them along K.
+// Finds where the scales of a matmul enter, and arranges them along K.
 
 #include "MatmulScales.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,12 +21,12 @@ static bool spansRows(const TensorScale &scale, unsigned k) {
   });
 }
 
-ProductScales::ProductScales(ScaledMatmulOp op)
-    : ProductScales(TensorScale(op.getLhsScaleInv(), op.getLhsBlock(), op.getIndexingMapsArray()[0]),
-                    TensorScale(op.getRhsScaleInv(), op.getRhsBlock(), op.getIndexingMapsArray()[1]),
-                    op.getContractionDims().k.front()) {}
+MatmulScales::MatmulScales(ScaledMatmulOp op)
+    : MatmulScales(TensorScale(op.getLhsScaleInv(), op.getLhsBlock(), op.getIndexingMapsArray()[0]),
+                   TensorScale(op.getRhsScaleInv(), op.getRhsBlock(), op.getIndexingMapsArray()[1]),
+                   op.getContractionDims().k.front()) {}
 
-ProductScales::ProductScales(const TensorScale &lhs, const TensorScale &rhs, unsigned k)
+MatmulScales::MatmulScales(const TensorScale &lhs, const TensorScale &rhs, unsigned k)
     : operands{lhs, rhs}, dimK(k) {
   int64_t extents[] = {operands[0].getExtent(dimK), operands[1].getExtent(dimK)};
   length = std::max(extents[0], extents[1]); // equal, or one is 0
@@ -40,7 +40,7 @@ ProductScales::ProductScales(const TensorScale &lhs, const TensorScale &rhs, uns
   first = spansRows(operands[0], dimK) && !spansRows(operands[1], dimK) ? 1 : 0;
 }
 
-std::string ProductScales::describeSums(bool split) const {
+std::string MatmulScales::describeSums(bool split) const {
   std::string blocks = std::to_string(length);
   if (isOfBlocks())
     return ", scaled sums of blocks of " + blocks;
@@ -48,7 +48,7 @@ std::string ProductScales::describeSums(bool split) const {
          std::string(split ? ", split sums" : "");
 }
 
-SmallVector<const TensorScale *> ProductScales::ofResult() const {
+SmallVector<const TensorScale *> MatmulScales::ofResult() const {
   SmallVector<const TensorScale *> scales;
   for (auto [scale, place] : llvm::zip(operands, places))
     if (place == Place::result)
@@ -56,7 +56,7 @@ SmallVector<const TensorScale *> ProductScales::ofResult() const {
   return scales;
 }
 
-Value ProductScales::buildAlongK(OpBuilder &b, Location loc, unsigned operand, Value data) const {
+Value MatmulScales::buildAlongK(OpBuilder &b, Location loc, unsigned operand, Value data) const {
   const TensorScale &scale = operands[operand];
   unsigned rank = scale.map.getNumResults();
   SmallVector<int64_t> block(rank, 1);
@@ -88,7 +88,7 @@ Value ProductScales::buildAlongK(OpBuilder &b, Location loc, unsigned operand, V
   return all;
 }
 
-PanelScales ProductScales::buildPanelScales(OpBuilder &b, Location loc, ArrayRef<Value> data) const {
+PanelScales MatmulScales::buildPanelScales(OpBuilder &b, Location loc, ArrayRef<Value> data) const {
   PanelScales result;
   result.length = length;
   result.ofBlocks = isOfBlocks();

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The scales of an FP8 tensor, one or one per row or block, and where the scales of the two operands
-// enter a product: its elements, its blocks of K, or its result. Private to the library.
+// enter a matmul: its elements, its blocks of K, or its result. Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_MATMULSCALES_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_MATMULSCALES_H
@@ -15,25 +15,25 @@
 
 namespace fp8 {
 
-/// The scales of a product's operands. fp8.scaled_matmul says what they mean.
-struct ProductScales {
+/// The scales of a matmul's operands. fp8.scaled_matmul says what they mean.
+struct MatmulScales {
   enum class Place {
     result,   ///< the sum is multiplied by the product of the scales
     blocks,   ///< the sum of each block of K is multiplied by one scale and then the other
     elements, ///< each element is multiplied before the sum
   };
 
-  ProductScales() = default; ///< without scales
-  explicit ProductScales(ScaledMatmulOp op);
+  MatmulScales() = default; ///< without scales
+  explicit MatmulScales(ScaledMatmulOp op);
   /// Scales of lhs and rhs, from one iteration space, in which `k` is the only dimension of K if a scale
   /// differs along K.
-  ProductScales(const TensorScale &lhs, const TensorScale &rhs, unsigned k);
+  MatmulScales(const TensorScale &lhs, const TensorScale &rhs, unsigned k);
 
   /// Returns where the scale of operand 0 (lhs) or 1 (rhs) enters.
   Place getPlace(unsigned operand) const { return places[operand]; }
   bool isOfBlocks() const { return !operands.empty() && places[0] == Place::blocks; }
   bool isOfElements() const { return length != 0 && !isOfBlocks(); }
-  /// Returns what the report says about the sums of a product.
+  /// Returns what the report says about the sums of a matmul.
   std::string describeSums(bool split) const;
 
   /// Returns the scales that enter at the result.
@@ -43,7 +43,7 @@ struct ProductScales {
   /// entry for each `length` indices of K: scale_inv itself where that is such a memref.
   mlir::Value buildAlongK(mlir::OpBuilder &b, mlir::Location loc, unsigned operand, mlir::Value data) const;
 
-  /// Returns the scales along K for a packed product of `data`, lhs and rhs.
+  /// Returns the scales along K for a packed matmul of `data`, lhs and rhs.
   PanelScales buildPanelScales(mlir::OpBuilder &b, mlir::Location loc,
                                llvm::ArrayRef<mlir::Value> data) const;
 

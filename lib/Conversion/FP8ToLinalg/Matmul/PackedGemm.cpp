@@ -58,7 +58,7 @@ static LogicalResult verifyOperands(Location loc, Value lhs, Value rhs, ArrayRef
 // Decisions
 //===----------------------------------------------------------------------===//
 
-void ProductBuilder::findSizes(OpBuilder &b) {
+void MatmulBuilder::findSizes(OpBuilder &b) {
   for (unsigned dim : llvm::seq<unsigned>(outMap.getNumDims())) {
     std::optional<unsigned> position = findDim(lhsMap, dim);
     sizes.push_back(position ? memref::getMixedSize(b, loc, lhs, *position)
@@ -66,7 +66,7 @@ void ProductBuilder::findSizes(OpBuilder &b) {
   }
 }
 
-void ProductBuilder::choose(OpBuilder &b, bool mayCutColumns) {
+void MatmulBuilder::choose(OpBuilder &b, bool mayCutColumns) {
   auto describe = [&](Value source, AffineMap map, ArrayRef<unsigned> outer) -> PackedOperand {
     return {source, positionsOf(map, dims.batch), positionsOf(map, outer), positionsOf(map, dims.k)};
   };
@@ -78,7 +78,7 @@ void ProductBuilder::choose(OpBuilder &b, bool mayCutColumns) {
   while (together < dims.m.size() &&
          hasOneStride(left.operand.type(), ArrayRef(left.operand.outer).take_back(together + 1)))
     ++together;
-  ProductSizes known{knownSize(dims.batch), {}, knownSize(dims.n), knownSize(dims.k)};
+  MatmulSizes known{knownSize(dims.batch), {}, knownSize(dims.n), knownSize(dims.k)};
   for (unsigned dim : dims.m)
     known.m.push_back(knownSize(dim));
   plan = choosePlan(known, together, mayCutColumns, scales.length, options.registers);
@@ -95,7 +95,7 @@ void ProductBuilder::choose(OpBuilder &b, bool mayCutColumns) {
 // The parts of a task
 //===----------------------------------------------------------------------===//
 
-void ProductBuilder::multiply(OpBuilder &b, const Task &part) {
+void MatmulBuilder::multiply(OpBuilder &b, const Task &part) {
   OpFoldResult product = linearize(b, part.batch, dims.batch);
   Value columns = panelsOf(b, right, product, part.firstPanel, part.panels);
   OpFoldResult width = multiplySizes(b, loc, {part.panels, number(b, plan.tile.columns)});
@@ -111,14 +111,14 @@ void ProductBuilder::multiply(OpBuilder &b, const Task &part) {
     blocks = {scalePanelsOf(b, left, part.slot, zero, rowPanels),
               scalePanelsOf(b, right, product, part.firstPanel, part.panels), scales.length, scales.lhsFirst};
   buildGemm(b, loc, rows, columns, c, before, blocks, options, plan.tile)
-      ->setAttr(kProductsAttrName, options.marks);
+      ->setAttr(kMatmulsAttrName, options.marks);
 }
 
-/// A product without elements, or whose sums have no summands.
-Value ProductBuilder::buildEmpty(OpBuilder &b, EpilogueBuilder epilogue) {
+/// A matmul without elements, or whose sums have no summands.
+Value MatmulBuilder::buildEmpty(OpBuilder &b, EpilogueBuilder epilogue) {
   sums = allocateF32(b, loc, {sizeOf(b, dims.batch), sizeOf(b, dims.m), sizeOf(b, dims.n)});
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  linalg::FillOp::create(b, loc, zero, sums)->setAttr(kProductsAttrName, options.marks);
+  linalg::FillOp::create(b, loc, zero, sums)->setAttr(kMatmulsAttrName, options.marks);
   Value view = viewSums(b);
   bool hasElements =
       llvm::none_of(cast<MemRefType>(view.getType()).getShape(), [](int64_t size) { return size == 0; });
@@ -131,13 +131,13 @@ Value ProductBuilder::buildEmpty(OpBuilder &b, EpilogueBuilder epilogue) {
   return view;
 }
 
-bool ProductBuilder::packsOwnColumns(OpBuilder &b) const {
+bool MatmulBuilder::packsOwnColumns(OpBuilder &b) const {
   bool cutRows = plan.cut != 0 || getConstantIntValue(countBlocks(b)) != 1;
   return !cutRows && (!packsOwnRows() || knownSize(dims.batch) != 1);
 }
 
 /// `isLast`: whether no segment follows; null if there is one only.
-void ProductBuilder::buildTasks(OpBuilder &b, EpilogueBuilder epilogue, Value isLast) {
+void MatmulBuilder::buildTasks(OpBuilder &b, EpilogueBuilder epilogue, Value isLast) {
   bool ownRows = packsOwnRows(), ownColumns = packsOwnColumns(b);
   if (!ownColumns)
     packAllColumns(b);
@@ -170,7 +170,7 @@ void ProductBuilder::buildTasks(OpBuilder &b, EpilogueBuilder epilogue, Value is
   });
 }
 
-void ProductBuilder::buildSegments(OpBuilder &b, EpilogueBuilder epilogue) {
+void MatmulBuilder::buildSegments(OpBuilder &b, EpilogueBuilder epilogue) {
   OpFoldResult depth = sizeOf(b, dims.k);
   segment = {number(b, 0), depth};
   if (!plan.segment)
@@ -186,7 +186,7 @@ void ProductBuilder::buildSegments(OpBuilder &b, EpilogueBuilder epilogue) {
   buildTasks(inside, epilogue, arith::CmpIOp::create(inside, loc, arith::CmpIPredicate::sge, next, end));
 }
 
-Value ProductBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
+Value MatmulBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
   findSizes(b);
   if (llvm::any_of(sizes, [](OpFoldResult size) { return isZeroInteger(size); }))
     return buildEmpty(b, epilogue);
@@ -201,16 +201,16 @@ Value ProductBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
   return epilogue ? Value() : viewSums(b);
 }
 
-FailureOr<Value> fp8::buildPackedProduct(OpBuilder &builder, Location loc, Value lhs, Value rhs,
-                                         ArrayRef<AffineMap> maps, const PackedProductOptions &options,
-                                         EpilogueBuilder epilogue) {
+FailureOr<Value> fp8::buildPackedMatmul(OpBuilder &builder, Location loc, Value lhs, Value rhs,
+                                        ArrayRef<AffineMap> maps, const PackedMatmulOptions &options,
+                                        EpilogueBuilder epilogue) {
   if (failed(verifyOperands(loc, lhs, rhs, maps)))
     return failure();
   FailureOr<ContractionDims> dims = sortDims(loc, maps);
   if (failed(dims))
     return failure();
   SmallVector<AffineMap> ordered(maps);
-  PackedProductOptions orderedOptions = options;
+  PackedMatmulOptions orderedOptions = options;
   // The second operand provides the columns, which are contiguous in the sums as in the output.
   unsigned rank = maps[2].getNumResults();
   if (rank != 0 && llvm::is_contained(dims->m, maps[2].getDimPosition(rank - 1))) {
@@ -220,5 +220,5 @@ FailureOr<Value> fp8::buildPackedProduct(OpBuilder &builder, Location loc, Value
     std::swap(orderedOptions.scales.lhs, orderedOptions.scales.rhs);
     orderedOptions.scales.lhsFirst = !options.scales.lhsFirst;
   }
-  return ProductBuilder(loc, lhs, rhs, ordered, *dims, orderedOptions).build(builder, epilogue);
+  return MatmulBuilder(loc, lhs, rhs, ordered, *dims, orderedOptions).build(builder, epilogue);
 }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The buffers of a packed product, and what its tasks pack into them: panels of the operands, and of their
+// The buffers of a packed matmul, and what its tasks pack into them: panels of the operands, and of their
 // scales along K.
 
 #include "PackedGemmBuilder.h"
@@ -34,7 +34,7 @@ static int64_t padRow(int64_t columns) {
   return columns % kSetElements == 0 ? columns + kLineElements : columns;
 }
 
-void ProductBuilder::allocate(OpBuilder &b) {
+void MatmulBuilder::allocate(OpBuilder &b) {
   llvm::SaveAndRestore<SmallVector<OpFoldResult>> actual(sizes);
   for (auto [size, most] : llvm::zip(sizes, options.atMost))
     if (!ShapedType::isDynamic(most) && !getConstantIntValue(size))
@@ -65,8 +65,8 @@ void ProductBuilder::allocate(OpBuilder &b) {
   sums = allocateF32(b, loc, {sizeOf(b, dims.batch), sizeOf(b, dims.m), columns});
 }
 
-Value ProductBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first,
-                              OpFoldResult count, OpFoldResult depth) {
+Value MatmulBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first,
+                             OpFoldResult count, OpFoldResult depth) {
   SmallVector<OpFoldResult> shape = memref::getMixedSizes(b, loc, panels);
   OpFoldResult width = shape[3];
   OpFoldResult panelSize = multiplySizes(b, loc, {shape[2], width});
@@ -77,7 +77,7 @@ Value ProductBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpF
                                            ArrayRef<OpFoldResult>{panelSize, width, number(b, 1)});
 }
 
-Value ProductBuilder::viewSums(OpBuilder &b, OpFoldResult offset, ArrayRef<OpFoldResult> shape) {
+Value MatmulBuilder::viewSums(OpBuilder &b, OpFoldResult offset, ArrayRef<OpFoldResult> shape) {
   SmallVector<OpFoldResult> padded = memref::getMixedSizes(b, loc, sums);
   SmallVector<OpFoldResult> strideOf(sizes.size(), number(b, 1));
   auto assign = [&](ArrayRef<unsigned> group, OpFoldResult innermost) {
@@ -95,13 +95,13 @@ Value ProductBuilder::viewSums(OpBuilder &b, OpFoldResult offset, ArrayRef<OpFol
   return memref::ReinterpretCastOp::create(b, loc, sums, offset, shape, strides);
 }
 
-Value ProductBuilder::viewSums(OpBuilder &b) {
+Value MatmulBuilder::viewSums(OpBuilder &b) {
   SmallVector<OpFoldResult> shape = llvm::map_to_vector(
       outMap.getResults(), [&](AffineExpr expr) { return sizes[cast<AffineDimExpr>(expr).getPosition()]; });
   return viewSums(b, number(b, 0), shape);
 }
 
-OpFoldResult ProductBuilder::offsetOf(OpBuilder &b, const Task &part) {
+OpFoldResult MatmulBuilder::offsetOf(OpBuilder &b, const Task &part) {
   SmallVector<OpFoldResult> shape = memref::getMixedSizes(b, loc, sums);
   if (isPerTask)
     return multiplySizes(b, loc, {part.worker, shape[1], shape[2]});
@@ -117,9 +117,9 @@ OpFoldResult ProductBuilder::offsetOf(OpBuilder &b, const Task &part) {
 // Packing
 //===----------------------------------------------------------------------===//
 
-void ProductBuilder::pack(OpBuilder &b, const PackedOperand &operand, const Segment &part, unsigned rowDims,
-                          ArrayRef<OpFoldResult> offsets, OpFoldResult rows, Value panels,
-                          const PackedProductOptions &options, OpFoldResult first) {
+void MatmulBuilder::pack(OpBuilder &b, const PackedOperand &operand, const Segment &part, unsigned rowDims,
+                         ArrayRef<OpFoldResult> offsets, OpFoldResult rows, Value panels,
+                         const PackedMatmulOptions &options, OpFoldResult first) {
   OperandMatrix matrix = viewAsMatrix(b, loc, operand, rowDims, offsets, rows);
   if (plan.segment) {
     OpFoldResult begin[] = {number(b, 0), part.begin}, shape[] = {rows, part.length};
@@ -134,14 +134,14 @@ void ProductBuilder::pack(OpBuilder &b, const PackedOperand &operand, const Segm
   buildPack(b, loc, matrix, panels, options, first);
 }
 
-void ProductBuilder::packSide(OpBuilder &b, const Side &side, ArrayRef<OpFoldResult> offsets,
-                              OpFoldResult rows, OpFoldResult slot, OpFoldResult first, OpFoldResult count) {
+void MatmulBuilder::packSide(OpBuilder &b, const Side &side, ArrayRef<OpFoldResult> offsets,
+                             OpFoldResult rows, OpFoldResult slot, OpFoldResult first, OpFoldResult count) {
   Value panels = panelsOf(b, side, slot, first, count);
   pack(b, side.operand, segment, side.rowDims, offsets, rows, panels, options, first);
   if (!side.scales.source)
     return;
   Segment blocks{inBlocks(b, segment.begin), inBlocks(b, segment.length)};
-  PackedProductOptions plain = options;
+  PackedMatmulOptions plain = options;
   plain.bf16Dots = false;
   Value ofPanels = scalePanelsOf(b, side, slot, first, count);
   pack(b, side.scales, blocks, side.rowDims, offsets, rows, ofPanels, plain, first);
@@ -149,7 +149,7 @@ void ProductBuilder::packSide(OpBuilder &b, const Side &side, ArrayRef<OpFoldRes
     buildScalePanels(b, loc, panels, ofPanels, scales.length, options);
 }
 
-void ProductBuilder::packRows(OpBuilder &b, const Task &task, OpFoldResult first, OpFoldResult count) {
+void MatmulBuilder::packRows(OpBuilder &b, const Task &task, OpFoldResult first, OpFoldResult count) {
   SmallVector<OpFoldResult> offsets(left.operand.type().getRank(), number(b, 0));
   for (auto [position, index] : llvm::zip_equal(left.operand.batch, task.batch))
     offsets[position] = index;
@@ -160,22 +160,22 @@ void ProductBuilder::packRows(OpBuilder &b, const Task &task, OpFoldResult first
   packSide(b, left, offsets, rowsOf(b, task), task.slot, first, count);
 }
 
-void ProductBuilder::packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first,
-                                 OpFoldResult count) {
+void MatmulBuilder::packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first,
+                                OpFoldResult count) {
   SmallVector<OpFoldResult> offsets(right.operand.type().getRank(), number(b, 0));
   for (auto [position, index] : llvm::zip_equal(right.operand.batch, batch))
     offsets[position] = index;
   packSide(b, right, offsets, sizeOf(b, dims.n), linearize(b, batch, dims.batch), first, count);
 }
 
-int64_t ProductBuilder::panelsPerLoop(int64_t width) {
+int64_t MatmulBuilder::panelsPerLoop(int64_t width) {
   int64_t depth = plan.segment ? plan.segment : knownSize(dims.k);
   int64_t panelElements = width * (ShapedType::isDynamic(depth) ? 256 : std::max<int64_t>(depth, 1));
   return std::max<int64_t>(kPackElements / panelElements, 1);
 }
 
-/// Packs the first operand of all products, if several tasks read the same.
-void ProductBuilder::packAllRows(OpBuilder &b) {
+/// Packs the first operand of all matmuls, if several tasks read the same.
+void MatmulBuilder::packAllRows(OpBuilder &b) {
   bool cutRows = plan.cut != 0 || getConstantIntValue(countBlocks(b)) != 1;
   if (cutRows) {
     forEachRowBlock(b, [&](OpBuilder &body, const Task &task) {
@@ -200,8 +200,8 @@ void ProductBuilder::packAllRows(OpBuilder &b) {
   });
 }
 
-/// Packs the second operand of all products, if several tasks read the same.
-void ProductBuilder::packAllColumns(OpBuilder &b) {
+/// Packs the second operand of all matmuls, if several tasks read the same.
+void MatmulBuilder::packAllColumns(OpBuilder &b) {
   SmallVector<OpFoldResult> counts;
   for (unsigned dim : dims.batch)
     counts.push_back(sizes[dim]);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The builder of a packed product as one kernel. Private to the library.
+// The builder of a packed matmul as one kernel. Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMBUILDER_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMBUILDER_H
@@ -14,12 +14,12 @@ namespace fp8 {
 /// Allocates an f32 buffer that begins with a cache line.
 mlir::Value allocateF32(mlir::OpBuilder &b, mlir::Location loc, mlir::ArrayRef<mlir::OpFoldResult> sizes);
 
-/// Emits the kernel: packing, products and epilogues of all tasks.
-class ProductBuilder : private ProductSpace {
+/// Emits the kernel: packing, matmuls and epilogues of all tasks.
+class MatmulBuilder : private MatmulSpace {
 public:
-  ProductBuilder(mlir::Location loc, mlir::Value lhs, mlir::Value rhs, mlir::ArrayRef<mlir::AffineMap> maps,
-                 ContractionDims dims, const PackedProductOptions &options)
-      : ProductSpace(loc, std::move(dims), maps[2]), lhs(lhs), rhs(rhs), lhsMap(maps[0]), rhsMap(maps[1]),
+  MatmulBuilder(mlir::Location loc, mlir::Value lhs, mlir::Value rhs, mlir::ArrayRef<mlir::AffineMap> maps,
+                ContractionDims dims, const PackedMatmulOptions &options)
+      : MatmulSpace(loc, std::move(dims), maps[2]), lhs(lhs), rhs(rhs), lhsMap(maps[0]), rhsMap(maps[1]),
         options(options), scales(options.scales) {}
 
   mlir::Value build(mlir::OpBuilder &b, EpilogueBuilder epilogue);
@@ -47,7 +47,7 @@ private:
   /// Emits a call that packs the range `part` of `operand`, which begins at `offsets` and has `rows` rows.
   void pack(mlir::OpBuilder &b, const PackedOperand &operand, const Segment &part, unsigned rowDims,
             mlir::ArrayRef<mlir::OpFoldResult> offsets, mlir::OpFoldResult rows, mlir::Value panels,
-            const PackedProductOptions &options, mlir::OpFoldResult first);
+            const PackedMatmulOptions &options, mlir::OpFoldResult first);
   /// Packs this segment of an operand and of its scales: `count` panels from `first` on.
   void packSide(mlir::OpBuilder &b, const Side &side, mlir::ArrayRef<mlir::OpFoldResult> offsets,
                 mlir::OpFoldResult rows, mlir::OpFoldResult slot, mlir::OpFoldResult first,
@@ -96,7 +96,7 @@ private:
 
   mlir::Value lhs, rhs;
   mlir::AffineMap lhsMap, rhsMap;
-  PackedProductOptions options;
+  PackedMatmulOptions options;
   PanelScales scales;
   Side left, right;       ///< of rows and of columns
   Segment segment;        ///< what is packed and multiplied at a time

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The parts of a packed product: operands as matrices, functions that pack panels, the micro-kernel.
+// The parts of a packed matmul: operands as matrices, functions that pack panels, the micro-kernel.
 // Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMDETAIL_H
@@ -33,7 +33,7 @@ mlir::OpFoldResult remainingSize(mlir::OpBuilder &builder, mlir::Location loc, m
 //===----------------------------------------------------------------------===//
 
 /// One operand as [batch][outer][K], where outer is M or N. Each group lists positions of
-/// the operand's own dimensions, in the order in which the product runs through them.
+/// the operand's own dimensions, in the order in which the matmul runs through them.
 struct PackedOperand {
   mlir::Value source;
   mlir::SmallVector<unsigned> batch, outer, reduction;
@@ -62,7 +62,7 @@ OperandMatrix viewAsMatrix(mlir::OpBuilder &builder, mlir::Location loc, const P
                            unsigned rowDims, mlir::ArrayRef<mlir::OpFoldResult> offsets,
                            mlir::OpFoldResult rows);
 
-/// The least rows of a block, of products with as many: enough to use each panel of B several times.
+/// The least rows of a block, of matmuls with as many: enough to use each panel of B several times.
 inline constexpr int64_t kLeastRows = 64;
 
 //===----------------------------------------------------------------------===//
@@ -74,19 +74,19 @@ inline constexpr int64_t kLeastRows = 64;
 /// zero. With options.bf16Dots, an element of `panels` is a pair of bf16 elements adjacent along K, and the
 /// panels have half as many elements along K.
 void buildPack(mlir::OpBuilder &builder, mlir::Location loc, const OperandMatrix &matrix, mlir::Value panels,
-               const PackedProductOptions &options, mlir::OpFoldResult first = {});
+               const PackedMatmulOptions &options, mlir::OpFoldResult first = {});
 
 /// Emits a call that multiplies the elements of `panels` by those of `scales`, panels of as many rows, of
 /// which one is for `length` indices of K. With options.bf16Dots, elements of `panels` are pairs, and
 /// `length` is even.
 void buildScalePanels(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value panels, mlir::Value scales,
-                      int64_t length, const PackedProductOptions &options);
+                      int64_t length, const PackedMatmulOptions &options);
 
 //===----------------------------------------------------------------------===//
 // PackedGemmKernel.cpp: the micro-kernel
 //===----------------------------------------------------------------------===//
 
-/// The number of products in a partial sum of `split` accumulation.
+/// The number of matmuls in a partial sum of `split` accumulation.
 inline constexpr int64_t kSplitLength = 128;
 
 /// The tile of sums, rows x columns, that the micro-kernel keeps in registers; panels of lhs have
@@ -110,25 +110,25 @@ struct BlockPanels {
 /// options.bf16Dots, elements of a and b are pairs. With `blocks`, every block of K is scaled.
 mlir::func::CallOp buildGemm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b,
                              mlir::Value c, mlir::Value before, const BlockPanels &blocks,
-                             const PackedProductOptions &options, const PackedGemmTile &tile);
+                             const PackedMatmulOptions &options, const PackedGemmTile &tile);
 
 //===----------------------------------------------------------------------===//
-// PackedGemmPlan.cpp: how a product is cut into tasks
+// PackedGemmPlan.cpp: how a matmul is cut into tasks
 //===----------------------------------------------------------------------===//
 
 /// Chooses the tile for a matrix of sums of at most `rows` x `columns` (or a dynamic size).
 PackedGemmTile chooseTile(const VectorRegisters &registers, int64_t rows, int64_t columns);
 
-/// The sizes of a product; ShapedType::kDynamic where a size is known at run time only.
-struct ProductSizes {
-  int64_t batch;                ///< number of products
+/// The sizes of a matmul; ShapedType::kDynamic where a size is known at run time only.
+struct MatmulSizes {
+  int64_t batch;                ///< number of matmuls
   llvm::SmallVector<int64_t> m; ///< per dimension of M
   int64_t n, k;
 };
 
-/// A task computes all columns, or those of some panels, of a block of rows of one product: a range of
+/// A task computes all columns, or those of some panels, of a block of rows of one matmul: a range of
 /// the dimension `cut` of M at one index of each dimension before it and at all of those after it.
-struct ProductPlan {
+struct MatmulPlan {
   unsigned cut = 0;          ///< position of the dimension of M
   int64_t inner = 1;         ///< rows per index of that dimension
   int64_t step = 1;          ///< indices of that dimension in a block
@@ -141,8 +141,8 @@ struct ProductPlan {
 
 /// Chooses the plan. `rowDims` is the number of last dimensions of M that rows of one block may run
 /// through; `mayCutColumns` allows to cut N. Segments of K are multiples of `scaleLength`, unless that is 0.
-ProductPlan choosePlan(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns, int64_t scaleLength,
-                       const VectorRegisters &registers);
+MatmulPlan choosePlan(const MatmulSizes &sizes, unsigned rowDims, bool mayCutColumns, int64_t scaleLength,
+                      const VectorRegisters &registers);
 
 //===----------------------------------------------------------------------===//
 // Helpers

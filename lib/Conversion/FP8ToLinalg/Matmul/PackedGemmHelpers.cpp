@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Arithmetic on sizes, and the private functions that all packed products of a module share.
+// Arithmetic on sizes, and the private functions that all packed matmuls of a module share.
 
 #include "PackedGemmDetail.h"
 

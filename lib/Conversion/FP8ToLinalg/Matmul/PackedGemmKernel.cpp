@@ -33,13 +33,13 @@ namespace {
 class TileBuilder {
 public:
   TileBuilder(Location loc, ValueRange operands, const BlockPanels &blocks, const PackedGemmTile &tile,
-              const PackedProductOptions &options)
+              const PackedMatmulOptions &options)
       : loc(loc), a(operands[0]), b(operands[1]), c(operands[2]), before(operands[3]), blocks(blocks),
         tile(tile), part(partLength(blocks, options)), bf16Dots(options.bf16Dots),
         lanes(bf16Dots ? options.registers.lanes : tile.columns) {}
 
   /// Returns the number of elements of a panel, along K, that are summed from zero; 0 if all are one sum.
-  static int64_t partLength(const BlockPanels &blocks, const PackedProductOptions &options) {
+  static int64_t partLength(const BlockPanels &blocks, const PackedMatmulOptions &options) {
     int64_t products = blocks.length ? blocks.length : options.split ? kSplitLength : 0;
     return options.bf16Dots ? products / 2 : products;
   }
@@ -66,10 +66,10 @@ private:
   /// The vectors of one row of a tile that begins at column `first` of `matrix`.
   SmallVector<Value> loadVectors(OpBuilder &builder, Value matrix, Value position, Value first);
   Value multiplyAdd(OpBuilder &builder, Value left, Value right, Value sum);
-  /// Adds the products at one index of K, which begins at element `ofA` of the panel of A, `ofB` of that of
+  /// Adds the matmuls at one index of K, which begins at element `ofA` of the panel of A, `ofB` of that of
   /// B.
-  SmallVector<Value> addProducts(OpBuilder &builder, Value ofA, Value ofB, ValueRange sums);
-  /// Adds the products at `count` indices of K; prefetches from element `next` of B on, unless that is null.
+  SmallVector<Value> addMatmuls(OpBuilder &builder, Value ofA, Value ofB, ValueRange sums);
+  /// Adds the matmuls at `count` indices of K; prefetches from element `next` of B on, unless that is null.
   SmallVector<Value> addTogether(OpBuilder &builder, int64_t count, Value ofA, Value ofB, Value next,
                                  ValueRange sums);
   SmallVector<Value> accumulate(OpBuilder &builder, Value begin, Value end, ValueRange sums);
@@ -92,7 +92,7 @@ private:
   /// Prefetches the sums of the tile that comes next, which the tile of the next row is, or of the next
   /// column.
   void prefetchNext(OpBuilder &builder);
-  /// Whether the products from index `begin` of K on are the first of their sums.
+  /// Whether the matmuls from index `begin` of K on are the first of their sums.
   Value buildIsFirst(OpBuilder &builder, Value begin);
 
   Location loc;
@@ -169,7 +169,7 @@ Value TileBuilder::viewPanel(OpBuilder &builder, Value panels, Value number) {
   return memref::CollapseShapeOp::create(builder, loc, panel, ArrayRef<ReassociationIndices>{{0, 1}});
 }
 
-SmallVector<Value> TileBuilder::addProducts(OpBuilder &builder, Value ofA, Value ofB, ValueRange sums) {
+SmallVector<Value> TileBuilder::addMatmuls(OpBuilder &builder, Value ofA, Value ofB, ValueRange sums) {
   auto type = cast<VectorType>(sums.front().getType());
   SmallVector<Value> right;
   for (int64_t lane = 0; lane < tile.columns; lane += lanes)
@@ -197,7 +197,7 @@ SmallVector<Value> TileBuilder::addTogether(OpBuilder &builder, int64_t count, V
                                  /*isDataCache=*/true);
       next = sum(builder, next, ahead.step);
     }
-    added = addProducts(builder, elements[0], elements[1], added);
+    added = addMatmuls(builder, elements[0], elements[1], added);
   }
   return added;
 }
@@ -330,7 +330,7 @@ Value TileBuilder::buildIsFirst(OpBuilder &builder, Value begin) {
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, summands, index(builder, 0));
 }
 
-/// The parts of a block one after the other, while the sums of the tile are in the L1 cache. Without products
+/// The parts of a block one after the other, while the sums of the tile are in the L1 cache. Without matmuls
 /// there is one part, which stores zeros.
 void TileBuilder::buildParts(OpBuilder &builder) {
   Value isFirstBlock = buildIsFirst(builder, begin);
@@ -381,7 +381,7 @@ static Value buildBlockLength(OpBuilder &builder, Location loc, Value end, int64
   return arith::MulIOp::create(builder, loc, arith::CeilDivUIOp::create(builder, loc, parts, count), unit);
 }
 
-/// Writes zeros to the sums `c` of products without summands, of which no block has a scale.
+/// Writes zeros to the sums `c` of matmuls without summands, of which no block has a scale.
 static void clearEmptySums(OpBuilder &builder, Location loc, Value c, Value depth) {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value isEmpty = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, depth, zero);
@@ -394,7 +394,7 @@ static void clearEmptySums(OpBuilder &builder, Location loc, Value c, Value dept
 /// Blocks of K outside, so that a block of a panel of B stays in the L1 cache while all panels of A run
 /// past it, and their block of K in the L2 cache.
 static void buildBody(OpBuilder &builder, ValueRange operands, const BlockPanels &blocks,
-                      const PackedProductOptions &options, const PackedGemmTile &tile) {
+                      const PackedMatmulOptions &options, const PackedGemmTile &tile) {
   Location loc = builder.getUnknownLoc();
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
@@ -405,7 +405,7 @@ static void buildBody(OpBuilder &builder, ValueRange operands, const BlockPanels
   if (blocks.length)
     clearEmptySums(builder, loc, operands[2], depth);
   else
-    end = arith::MaxSIOp::create(builder, loc, depth, one); // without products the sums are zero
+    end = arith::MaxSIOp::create(builder, loc, depth, one); // without matmuls the sums are zero
   int64_t part = TileBuilder::partLength(blocks, options);
   Value length = buildBlockLength(builder, loc, end, std::max<int64_t>(part, 1), tile);
   auto panels = [&](OpBuilder &body, Location, ValueRange position) {
@@ -421,7 +421,7 @@ static void buildBody(OpBuilder &builder, ValueRange operands, const BlockPanels
 }
 
 /// Returns the name of the function for these parameters.
-static std::string nameOf(const BlockPanels &blocks, const PackedProductOptions &options,
+static std::string nameOf(const BlockPanels &blocks, const PackedMatmulOptions &options,
                           const PackedGemmTile &tile) {
   std::string name = "fp8_cpu_gemm_";
   llvm::raw_string_ostream out(name);
@@ -434,7 +434,7 @@ static std::string nameOf(const BlockPanels &blocks, const PackedProductOptions 
 }
 
 func::CallOp fp8::buildGemm(OpBuilder &builder, Location loc, Value a, Value b, Value c, Value before,
-                            const BlockPanels &blocks, const PackedProductOptions &options,
+                            const BlockPanels &blocks, const PackedMatmulOptions &options,
                             const PackedGemmTile &tile) {
   Type f32 = builder.getF32Type();
   Type rows = getStridedType(f32, 3, tile.rows), columns = getStridedType(f32, 3, tile.columns);

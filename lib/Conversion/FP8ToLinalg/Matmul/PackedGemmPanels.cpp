@@ -98,7 +98,7 @@ namespace {
 class PackBuilder {
 public:
   PackBuilder(Location loc, ValueRange operands, bool alongK, int64_t width,
-              const PackedProductOptions &options)
+              const PackedMatmulOptions &options)
       : loc(loc), source(operands[0]), panels(operands[1]), firstPanel(operands[2]), alongK(alongK),
         width(width), lanes(options.registers.lanes), pairs(options.bf16Dots),
         element(cast<MemRefType>(source.getType()).getElementType()) {}
@@ -371,7 +371,7 @@ void PackBuilder::build(OpBuilder &b) {
 }
 
 void fp8::buildPack(OpBuilder &builder, Location loc, const OperandMatrix &matrix, Value panels,
-                    const PackedProductOptions &options, OpFoldResult first) {
+                    const PackedMatmulOptions &options, OpFoldResult first) {
   int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
   Type element = cast<MemRefType>(matrix.view.getType()).getElementType();
   std::string name = "fp8_cpu_pack_";
@@ -406,7 +406,7 @@ static Value scalePairs(OpBuilder &b, Location loc, Value pairs, Value factor) {
 
 /// Multiplies panels, operand 0, by their scales, operand 1, of which one is for `length` elements along K.
 static void scalePanels(OpBuilder &b, ValueRange operands, int64_t length,
-                        const PackedProductOptions &options) {
+                        const PackedMatmulOptions &options) {
   Location loc = b.getUnknownLoc();
   Value panels = operands[0], scales = operands[1];
   int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
@@ -442,7 +442,7 @@ static void scalePanels(OpBuilder &b, ValueRange operands, int64_t length,
 }
 
 void fp8::buildScalePanels(OpBuilder &builder, Location loc, Value panels, Value scales, int64_t length,
-                           const PackedProductOptions &options) {
+                           const PackedMatmulOptions &options) {
   int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
   std::string name = "fp8_cpu_scale_panels_";
   llvm::raw_string_ostream(name) << (options.bf16Dots ? "pairs_" : "") << width << "_" << length;

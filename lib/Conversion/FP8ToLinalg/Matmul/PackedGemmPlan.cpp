@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Chooses the register tile and the tasks of a packed product from its sizes.
+// Chooses the register tile and the tasks of a packed matmul from its sizes.
 
 #include "PackedGemmDetail.h"
 
@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Products of fewer multiply-adds run on one thread: starting another takes longer.
+/// Matmuls of fewer multiply-adds run on one thread: starting another takes longer.
 static constexpr int64_t kParallelWork = 1 << 21;
 /// Multiply-adds of a task, if there are enough of them.
 static constexpr int64_t kTaskWork = 1 << 20;
@@ -43,7 +43,7 @@ PackedGemmTile fp8::chooseTile(const VectorRegisters &registers, int64_t rows, i
   return {most, vectors * registers.lanes};
 }
 
-/// Returns the product of `sizes`, at most 2^40; the largest number if one of them is dynamic.
+/// Returns the matmul of `sizes`, at most 2^40; the largest number if one of them is dynamic.
 static int64_t multiplyKnown(ArrayRef<int64_t> sizes) {
   int64_t product = 1;
   for (int64_t size : sizes) {
@@ -60,7 +60,7 @@ static int64_t orElse(int64_t size, int64_t otherwise) {
 
 /// Chooses `cut`, `inner` and `step` for blocks of about `wanted` rows, and their tile. If possible a block
 /// is of whole tiles: the processor computes the rows that the last tile of a block lacks.
-static void cutRows(ProductPlan &plan, const ProductSizes &product, unsigned rowDims, int64_t wanted,
+static void cutRows(MatmulPlan &plan, const MatmulSizes &product, unsigned rowDims, int64_t wanted,
                     const VectorRegisters &registers) {
   ArrayRef<int64_t> sizes = product.m;
   plan.cut = 0;
@@ -82,7 +82,7 @@ static void cutRows(ProductPlan &plan, const ProductSizes &product, unsigned row
 }
 
 /// Returns the number of tasks, 1 for each dynamic size.
-static int64_t countTasks(const ProductPlan &plan, const ProductSizes &sizes) {
+static int64_t countTasks(const MatmulPlan &plan, const MatmulSizes &sizes) {
   int64_t tasks = orElse(sizes.batch, 1);
   for (auto [position, size] : llvm::enumerate(sizes.m))
     if (position < plan.cut)
@@ -99,7 +99,7 @@ static int64_t cutPanels(int64_t panels, int64_t parts) {
 }
 
 /// Chooses the parts of a task, of about equal size.
-static void cutParts(ProductPlan &plan, int64_t columns) {
+static void cutParts(MatmulPlan &plan, int64_t columns) {
   int64_t most = std::max<int64_t>(kPartElements / (plan.step * plan.inner * plan.tile.columns), 1);
   plan.panelsPerPart = most;
   if (ShapedType::isDynamic(columns))
@@ -110,25 +110,25 @@ static void cutParts(ProductPlan &plan, int64_t columns) {
 
 /// Cuts rows, or columns if these make more tasks: a task then packs its part of one operand, which stays
 /// in its cache, and the tasks share the other operand. Cuts both only if neither makes enough tasks.
-static ProductPlan chooseTasks(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns,
-                               const VectorRegisters &registers) {
-  ProductPlan plan;
+static MatmulPlan chooseTasks(const MatmulSizes &sizes, unsigned rowDims, bool mayCutColumns,
+                              const VectorRegisters &registers) {
+  MatmulPlan plan;
   int64_t rows = multiplyKnown(sizes.m);
   int64_t work = multiplyKnown({sizes.batch, multiplyKnown(sizes.m), sizes.n, sizes.k});
   if (llvm::any_of(sizes.m, ShapedType::isDynamic))
     work = std::numeric_limits<int64_t>::max();
   plan.isParallel = work >= kParallelWork;
   int64_t tasks = std::clamp<int64_t>(work / kTaskWork, 1, kManyTasks);
-  int64_t perProduct = llvm::divideCeil(tasks, orElse(sizes.batch, 1));
+  int64_t perMatmul = llvm::divideCeil(tasks, orElse(sizes.batch, 1));
   int64_t wanted = kMostRows;
   if (plan.isParallel)
-    wanted = std::clamp<int64_t>(rows / perProduct, kLeastRows, kMostRows);
+    wanted = std::clamp<int64_t>(rows / perMatmul, kLeastRows, kMostRows);
   cutRows(plan, sizes, rowDims, wanted, registers);
 
   int64_t enough = std::min(tasks, kEnoughTasks), byRows = countTasks(plan, sizes);
   if (!plan.isParallel || !mayCutColumns || byRows >= enough || ShapedType::isDynamic(sizes.n))
     return plan;
-  ProductPlan byColumns = plan;
+  MatmulPlan byColumns = plan;
   cutRows(byColumns, sizes, rowDims, kMostRows, registers);
   int64_t panels = llvm::divideCeil(orElse(sizes.n, 1), plan.tile.columns);
   bool isWhole =
@@ -143,9 +143,9 @@ static ProductPlan chooseTasks(const ProductSizes &sizes, unsigned rowDims, bool
   return plan;
 }
 
-ProductPlan fp8::choosePlan(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns,
-                            int64_t scaleLength, const VectorRegisters &registers) {
-  ProductPlan plan = chooseTasks(sizes, rowDims, mayCutColumns, registers);
+MatmulPlan fp8::choosePlan(const MatmulSizes &sizes, unsigned rowDims, bool mayCutColumns,
+                           int64_t scaleLength, const VectorRegisters &registers) {
+  MatmulPlan plan = chooseTasks(sizes, rowDims, mayCutColumns, registers);
   cutParts(plan, sizes.n);
   if (ShapedType::isDynamic(sizes.k) || sizes.k < 2 * kSegment)
     return plan;

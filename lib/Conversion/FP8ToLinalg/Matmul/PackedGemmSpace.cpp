@@ -14,18 +14,18 @@
 using namespace mlir;
 using namespace fp8;
 
-/// So many tasks of a product are computed at a time at most: more than machines have cores.
+/// So many tasks of a matmul are computed at a time at most: more than machines have cores.
 static constexpr int64_t kMostWorkers = 256;
 
 std::optional<unsigned> fp8::findDim(AffineMap map, unsigned dim) {
   return map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
 }
 
-OpFoldResult ProductSpace::sizeOf(OpBuilder &b, ArrayRef<unsigned> group) const {
+OpFoldResult MatmulSpace::sizeOf(OpBuilder &b, ArrayRef<unsigned> group) const {
   return multiplySizes(b, loc, llvm::map_to_vector(group, [&](unsigned dim) { return sizes[dim]; }));
 }
 
-int64_t ProductSpace::knownSize(ArrayRef<unsigned> group) const {
+int64_t MatmulSpace::knownSize(ArrayRef<unsigned> group) const {
   int64_t product = 1;
   for (unsigned dim : group) {
     std::optional<int64_t> size = getConstantIntValue(sizes[dim]);
@@ -36,16 +36,16 @@ int64_t ProductSpace::knownSize(ArrayRef<unsigned> group) const {
   return product;
 }
 
-OpFoldResult ProductSpace::linearize(OpBuilder &b, ArrayRef<OpFoldResult> indices,
-                                     ArrayRef<unsigned> group) const {
+OpFoldResult MatmulSpace::linearize(OpBuilder &b, ArrayRef<OpFoldResult> indices,
+                                    ArrayRef<unsigned> group) const {
   OpFoldResult linear = number(b, 0);
   for (auto [index, dim] : llvm::zip(indices, group))
     linear = addSizes(b, loc, multiplySizes(b, loc, {linear, sizes[dim]}), index);
   return linear;
 }
 
-void ProductSpace::buildLoops(OpBuilder &b, ArrayRef<OpFoldResult> counts,
-                              function_ref<void(OpBuilder &, ArrayRef<OpFoldResult>)> body) const {
+void MatmulSpace::buildLoops(OpBuilder &b, ArrayRef<OpFoldResult> counts,
+                             function_ref<void(OpBuilder &, ArrayRef<OpFoldResult>)> body) const {
   SmallVector<Value> lower, upper, step;
   for (OpFoldResult count : counts) {
     if (isOneInteger(count))
@@ -74,7 +74,7 @@ void ProductSpace::buildLoops(OpBuilder &b, ArrayRef<OpFoldResult> counts,
   run(inside, loop.getInductionVars());
 }
 
-SmallVector<OpFoldResult> ProductSpace::rowBlockCounts(OpBuilder &b) const {
+SmallVector<OpFoldResult> MatmulSpace::rowBlockCounts(OpBuilder &b) const {
   SmallVector<OpFoldResult> counts;
   for (unsigned dim : llvm::concat<const unsigned>(dims.batch, outerRows()))
     counts.push_back(sizes[dim]);
@@ -82,7 +82,7 @@ SmallVector<OpFoldResult> ProductSpace::rowBlockCounts(OpBuilder &b) const {
   return counts;
 }
 
-Task ProductSpace::rowBlockAt(OpBuilder &b, ArrayRef<OpFoldResult> indices) const {
+Task MatmulSpace::rowBlockAt(OpBuilder &b, ArrayRef<OpFoldResult> indices) const {
   Task task;
   task.batch.assign(indices.begin(), indices.begin() + dims.batch.size());
   indices = indices.drop_front(dims.batch.size());
@@ -98,7 +98,7 @@ Task ProductSpace::rowBlockAt(OpBuilder &b, ArrayRef<OpFoldResult> indices) cons
   return task;
 }
 
-Task ProductSpace::taskAt(OpBuilder &b, ArrayRef<OpFoldResult> indices) const {
+Task MatmulSpace::taskAt(OpBuilder &b, ArrayRef<OpFoldResult> indices) const {
   Task task = rowBlockAt(b, indices.drop_back());
   if (!plan.panelsPerTask)
     return task;
@@ -108,13 +108,13 @@ Task ProductSpace::taskAt(OpBuilder &b, ArrayRef<OpFoldResult> indices) const {
   return task;
 }
 
-void ProductSpace::forEachRowBlock(OpBuilder &b, function_ref<void(OpBuilder &, const Task &)> body) const {
+void MatmulSpace::forEachRowBlock(OpBuilder &b, function_ref<void(OpBuilder &, const Task &)> body) const {
   buildLoops(b, rowBlockCounts(b), [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
     body(inside, rowBlockAt(inside, indices));
   });
 }
 
-OpFoldResult ProductSpace::countWorkers(OpBuilder &b) const {
+OpFoldResult MatmulSpace::countWorkers(OpBuilder &b) const {
   if (!plan.isParallel)
     return number(b, 1);
   OpFoldResult tasks = multiplySizes(b, loc, {countRowBlocks(b), countColumnTasks(b)});
@@ -141,8 +141,8 @@ static void buildTakingLoop(OpBuilder &b, Location loc, Value taken, Value count
   body(inside, loop.getAfterArguments().front());
 }
 
-void ProductSpace::forEachTask(OpBuilder &b, Value taken,
-                               function_ref<void(OpBuilder &, const Task &)> body) const {
+void MatmulSpace::forEachTask(OpBuilder &b, Value taken,
+                              function_ref<void(OpBuilder &, const Task &)> body) const {
   SmallVector<OpFoldResult> counts = rowBlockCounts(b);
   counts.push_back(countColumnTasks(b));
   if (!taken)
@@ -164,8 +164,8 @@ void ProductSpace::forEachTask(OpBuilder &b, Value taken,
   });
 }
 
-void ProductSpace::forEachPart(OpBuilder &b, const Task &task,
-                               function_ref<void(OpBuilder &, const Task &)> body) const {
+void MatmulSpace::forEachPart(OpBuilder &b, const Task &task,
+                              function_ref<void(OpBuilder &, const Task &)> body) const {
   OpFoldResult count = ceilDivSize(b, loc, task.panels, plan.panelsPerPart);
   if (isOneInteger(count))
     return body(b, task);
@@ -181,7 +181,7 @@ void ProductSpace::forEachPart(OpBuilder &b, const Task &task,
   body(inside, part);
 }
 
-OutputBox ProductSpace::boxOf(OpBuilder &b, const Task &task) const {
+OutputBox MatmulSpace::boxOf(OpBuilder &b, const Task &task) const {
   SmallVector<OpFoldResult> offsets(sizes.size(), number(b, 0)), extents(sizes);
   auto setIndices = [&](ArrayRef<unsigned> group, ArrayRef<OpFoldResult> indices) {
     for (auto [dim, index] : llvm::zip(group, indices)) {

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The iteration space of a packed product: its dimensions and sizes, and the tasks that it is cut into.
+// The iteration space of a packed matmul: its dimensions and sizes, and the tasks that it is cut into.
 // Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMSPACE_H
@@ -16,21 +16,21 @@ namespace fp8 {
 /// Returns the position of dimension `dim` in the results of `map`, if it has one.
 std::optional<unsigned> findDim(mlir::AffineMap map, unsigned dim);
 
-/// A part of the sums: a block of rows of one product, and a block of its columns.
+/// A part of the sums: a block of rows of one matmul, and a block of its columns.
 struct Task {
   mlir::SmallVector<mlir::OpFoldResult> batch; ///< an index per batch dimension
   mlir::SmallVector<mlir::OpFoldResult> outer; ///< an index per dimension of M before the one that is cut
   mlir::OpFoldResult begin, count;             ///< the range of the dimension that is cut
-  mlir::OpFoldResult slot;               ///< the number of its rows among the blocks of rows of all products
+  mlir::OpFoldResult slot;               ///< the number of its rows among the blocks of rows of all matmuls
   mlir::OpFoldResult worker;             ///< the number of the worker that took it
   mlir::OpFoldResult firstPanel, panels; ///< the range of the panels of N
   int64_t mostPanels = 0;                ///< the most that `panels` can be; 0: all panels of N
 };
 
-/// The dimensions of a product, their sizes, and its plan.
-class ProductSpace {
+/// The dimensions of a matmul, their sizes, and its plan.
+class MatmulSpace {
 public:
-  ProductSpace(mlir::Location loc, ContractionDims dims, mlir::AffineMap outMap)
+  MatmulSpace(mlir::Location loc, ContractionDims dims, mlir::AffineMap outMap)
       : loc(loc), dims(std::move(dims)), outMap(outMap) {}
 
   mlir::OpFoldResult number(mlir::OpBuilder &b, int64_t value) const { return b.getIndexAttr(value); }
@@ -65,7 +65,7 @@ public:
   /// Runs `body` for all indices below `counts`; without loops where there is one index only.
   void buildLoops(mlir::OpBuilder &b, mlir::ArrayRef<mlir::OpFoldResult> counts,
                   llvm::function_ref<void(mlir::OpBuilder &, mlir::ArrayRef<mlir::OpFoldResult>)> body) const;
-  /// The number of blocks of rows of all products.
+  /// The number of blocks of rows of all matmuls.
   mlir::OpFoldResult countRowBlocks(mlir::OpBuilder &b) const {
     return multiplySizes(b, loc, {sizeOf(b, dims.batch), sizeOf(b, outerRows()), countBlocks(b)});
   }
@@ -88,7 +88,7 @@ public:
   ContractionDims dims;
   mlir::AffineMap outMap;
   mlir::SmallVector<mlir::OpFoldResult> sizes; ///< of all dimensions
-  ProductPlan plan;
+  MatmulPlan plan;
 
 private:
   /// The numbers of indices of a block of rows: those of the dimensions before, and of the cut one.

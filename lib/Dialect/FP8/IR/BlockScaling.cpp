@@ -49,7 +49,7 @@ std::string BlockScalingAttr::getUnfitReason(TensorKind lhs, TensorKind rhs) con
   if (lhsDim != 2 || rhsDim != 2)
     return "";
   std::string names = lhsName.str() + (lhs == rhs ? "" : " or " + rhsName.str());
-  return "at most one operand of a product has square blocks; set " + names + " = 1";
+  return "at most one operand of a matmul has square blocks; set " + names + " = 1";
 }
 FloatType BlockScalingAttr::getScaleType() const { return Float32Type::get(getContext()); }
 Accumulation BlockScalingAttr::getAccumulation(Role) const { return Accumulation::split; }

@@ -6,7 +6,7 @@
 
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "RecipeParts.h"
-#include "fp8/Dialect/FP8/IR/GroupedProducts.h"
+#include "fp8/Dialect/FP8/IR/GroupedMatmulSupport.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -16,19 +16,19 @@ using namespace fp8;
 /// versions: the lowest that ptxas and LLVM 22 accept for the instructions in use. Multiprocessors, clocks,
 /// memory and rates: the data sheets of RTX 6000 Ada, H100 SXM, B200, RTX 5090 (dense, sums in f32).
 static constexpr Chip kChips[] = {
-    {"sm_89", 84, ProductFamily::mma, /*hasTensorMaps=*/false, /*hasBlockScaledMma=*/false,
+    {"sm_89", 84, MatmulFamily::mma, /*hasTensorMaps=*/false, /*hasBlockScaledMma=*/false,
      /*hasMXScales=*/false, /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536,
      /*threads=*/1536,
      /*multiprocessors=*/142, /*clockMHz=*/2505, /*memoryGBs=*/960, /*fp8Rate=*/1024, /*halfRate=*/512},
-    {"sm_90a", 80, ProductFamily::wgmma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
+    {"sm_90a", 80, MatmulFamily::wgmma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
      /*hasMXScales=*/false, /*readsTransposedFP8=*/false, /*sharedBytes=*/232448, /*registers=*/65536,
      /*threads=*/2048,
      /*multiprocessors=*/132, /*clockMHz=*/1830, /*memoryGBs=*/3350, /*fp8Rate=*/4096, /*halfRate=*/2048},
-    {"sm_100a", 88, ProductFamily::tcgen05, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
+    {"sm_100a", 88, MatmulFamily::tcgen05, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
      /*hasMXScales=*/true, /*readsTransposedFP8=*/true, /*sharedBytes=*/232448, /*registers=*/65536,
      /*threads=*/2048,
      /*multiprocessors=*/148, /*clockMHz=*/1850, /*memoryGBs=*/8000, /*fp8Rate=*/8192, /*halfRate=*/4096},
-    {"sm_120a", 87, ProductFamily::mma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/true,
+    {"sm_120a", 87, MatmulFamily::mma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/true,
      /*hasMXScales=*/true, /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536,
      /*threads=*/1536,
      /*multiprocessors=*/170, /*clockMHz=*/2407, /*memoryGBs=*/1792, /*fp8Rate=*/1024, /*halfRate=*/256},
@@ -52,21 +52,21 @@ static StringRef nameElement(Type type) {
                                      : "bf16";
 }
 
-ProductFamily fp8::getBlockFamily(const Chip &chip, int64_t extent) {
-  return extent == 128 ? chip.family : ProductFamily::mma;
+MatmulFamily fp8::getBlockFamily(const Chip &chip, int64_t extent) {
+  return extent == 128 ? chip.family : MatmulFamily::mma;
 }
 
-std::string fp8::nameInstruction(const Chip &chip, ProductFamily family, Type lhs, Type rhs, const Twine &m,
+std::string fp8::nameInstruction(const Chip &chip, MatmulFamily family, Type lhs, Type rhs, const Twine &m,
                                  const Twine &n, bool hasMXScales) {
   bool isFP8 = lhs.getIntOrFloatBitWidth() == 8;
   StringRef depth = isFP8 ? "k32 " : lhs.isF32() ? "k8 " : "k16 ";
   std::string types = (nameElement(lhs) + "·" + nameElement(rhs)).str();
   switch (family) {
-  case ProductFamily::mma:
+  case MatmulFamily::mma:
     return ("mma.sync.m16n8" + depth + (isFP8 && chip.hasBlockScaledMma ? "block_scale " : "") + types).str();
-  case ProductFamily::wgmma:
+  case MatmulFamily::wgmma:
     return ("wgmma.mma_async.m64n" + n + depth + types).str();
-  case ProductFamily::tcgen05:
+  case MatmulFamily::tcgen05:
     return ("tcgen05.mma m" + m + "n" + n + depth + (hasMXScales ? "block_scale " : "") + types).str();
   }
   llvm_unreachable("all families are listed");
@@ -106,8 +106,8 @@ std::string ChipAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
   return text;
 }
 
-ProductSupport fp8::describeProductOf(ChipAttr attribute, ProductFamily family, RecipeAttrInterface recipe,
-                                      Role role) {
+MatmulSupport fp8::describeMatmulOf(ChipAttr attribute, MatmulFamily family, RecipeAttrInterface recipe,
+                                    Role role) {
   const Chip &chip = getChip(attribute);
   Type lhs = BFloat16Type::get(attribute.getContext()), rhs = lhs;
   bool isMX = false;
@@ -129,21 +129,21 @@ ProductSupport fp8::describeProductOf(ChipAttr attribute, ProductFamily family, 
                  .str();
     // The sums of tcgen05 are exact enough without parts.
     if ((isMX || !hasBlocks) && recipe.getAccumulation(role) == Accumulation::split)
-      sums += family == ProductFamily::tcgen05 ? kOneSum : kSplitSums;
+      sums += family == MatmulFamily::tcgen05 ? kOneSum : kSplitSums;
   }
   // Which of the two operands the instruction reads first depends on the program and on the sizes.
   return {nameInstruction(chip, family, lhs, rhs, "M", "N", isMX) + sums, ""};
 }
 
-ProductSupport ChipAttr::describeProduct(RecipeAttrInterface recipe, Role role) const {
-  return describeProductOf(*this, getChip(*this).family, recipe, role);
+MatmulSupport ChipAttr::describeMatmul(RecipeAttrInterface recipe, Role role) const {
+  return describeMatmulOf(*this, getChip(*this).family, recipe, role);
 }
 
 /// FP32 multiply-adds that a multiprocessor starts per clock.
 static constexpr double kFMARate = 128;
 
 /// Returns the f32 operations of `split` sums per element of the result and 128 of K: an addition, or a
-/// product and an addition where each part has scales of its own. The sums of tcgen05 need no parts without
+/// matmul and an addition where each part has scales of its own. The sums of tcgen05 need no parts without
 /// scales.
 static double countPartOperations(const Chip &chip, RecipeAttrInterface recipe, Role role) {
   if (!recipe || recipe.getAccumulation(role) != Accumulation::split)
@@ -151,12 +151,12 @@ static double countPartOperations(const Chip &chip, RecipeAttrInterface recipe, 
   SmallVector<int64_t> block = recipe.getBlockShape(getOperandKinds(role).first, {false, true});
   if (!block.empty() && block.back() != 0 && recipe.getScaleType().isF32())
     return 2 * 128.0 / static_cast<double>(block.back());
-  return chip.family == ProductFamily::tcgen05 ? 0 : 1;
+  return chip.family == MatmulFamily::tcgen05 ? 0 : 1;
 }
 
 /// The rate of the tensor cores, or that of the parts of sums beside them where it is
 /// lower.
-double ChipAttr::getProductRate(RecipeAttrInterface recipe, Role role) const {
+double ChipAttr::getMatmulRate(RecipeAttrInterface recipe, Role role) const {
   const Chip &chip = getChip(*this);
   double rate = recipe ? static_cast<double>(chip.fp8Rate) : static_cast<double>(chip.halfRate);
   double clocksPerPart = std::max(128 / rate, countPartOperations(chip, recipe, role) / kFMARate);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Classifies the iteration dimensions of a matrix product as batch, M, N and K.
+// Classifies the iteration dimensions of a matmul as batch, M, N and K.
 
 #include "fp8/Dialect/FP8/IR/ContractionDims.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -66,8 +66,8 @@ std::optional<fp8::GroupedDims> fp8::inferGroupedDims(ArrayRef<AffineMap> maps) 
   return std::nullopt;
 }
 
-std::optional<int64_t> fp8::countProductOperations(ArrayRef<AffineMap> maps, ArrayRef<int64_t> lhs,
-                                                   ArrayRef<int64_t> rhs) {
+std::optional<int64_t> fp8::countMatmulOperations(ArrayRef<AffineMap> maps, ArrayRef<int64_t> lhs,
+                                                  ArrayRef<int64_t> rhs) {
   SmallVector<int64_t> sizes(maps[0].getNumDims(), 1);
   auto read = [&](AffineMap map, ArrayRef<int64_t> shape) {
     for (auto [expr, size] : llvm::zip_equal(map.getResults(), shape))
@@ -77,7 +77,7 @@ std::optional<int64_t> fp8::countProductOperations(ArrayRef<AffineMap> maps, Arr
   read(maps[0], lhs);
   read(maps[1], rhs);
   if (std::optional<GroupedDims> grouped = inferGroupedDims(maps))
-    sizes[grouped->group] = 1; // the rows of all groups together are those of one product
+    sizes[grouped->group] = 1; // the rows of all groups together are those of one matmul
   int64_t operations = 2;
   for (int64_t size : sizes) {
     if (ShapedType::isDynamic(size))

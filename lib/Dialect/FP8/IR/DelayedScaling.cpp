@@ -63,7 +63,7 @@ Value DelayedScalingAttr::buildScale(OpBuilder &builder, Location loc, Operation
                                      const ScaleInputs &inputs) const {
   ScalarBuilder s(builder, loc);
   ScaleInputs scaled = inputs;
-  if (getMargin() != 0) // exact: a power of two, and the product stays within the exponents of f32
+  if (getMargin() != 0) // exact: a power of two, and the matmul stays within the exponents of f32
     scaled.fp8Max = arith::MulFOp::create(builder, loc, inputs.fp8Max,
                                           s.real(std::ldexp(1.0f, -static_cast<int>(getMargin()))));
   return buildQuotient(s, scaled, APFloat(0.0f), /*power2=*/false);

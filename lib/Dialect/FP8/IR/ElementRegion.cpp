@@ -30,8 +30,8 @@ static ElementRegion viewProducer(Op op, unsigned rank, bool hasAmax) {
   return {op, &op.getProducer(), firstArgument, op.getInputs(), maps, op.getOuts(), rank, amaxes, rows};
 }
 
-template <typename Product>
-static ElementRegion viewEpilogue(Product op) {
+template <typename MatmulView>
+static ElementRegion viewEpilogue(MatmulView op) {
   unsigned rank = shaped(op.getInit()).getRank();
   SmallVector<int64_t> amaxes(op.getOutScale() ? 1 : 0, 0);
   llvm::append_range(amaxes, op.getRecordAmax().value_or(ArrayRef<int64_t>()));
@@ -110,12 +110,12 @@ Type ElementRegion::partOf(Value operand, AffineMap map) const {
 // Rebuilding operations
 //===----------------------------------------------------------------------===//
 
-template <typename Product>
-static ProductResults viewResults(Product op) {
+template <typename MatmulView>
+static MatmulResults viewResults(MatmulView op) {
   return {op.getOutScale(), op.getAccumulate()};
 }
 
-std::optional<ProductResults> ProductResults::of(Operation *operation) {
+std::optional<MatmulResults> MatmulResults::of(Operation *operation) {
   if (auto op = dyn_cast<MatmulOp>(operation))
     return viewResults(op);
   if (auto op = dyn_cast<ScaledMatmulOp>(operation))
@@ -125,11 +125,11 @@ std::optional<ProductResults> ProductResults::of(Operation *operation) {
 
 /// Creates a copy of `op` with other epilogue operands, without its region; `operands` are the ones
 /// before the epilogue inputs.
-template <typename Product>
-static Operation *createProduct(RewriterBase &rewriter, Product op, SmallVector<Value> operands,
-                                ValueRange inputs, Value outScale, ArrayRef<int64_t> recordAmax,
-                                ValueRange outs, ArrayAttr maps) {
-  typename Product::Properties properties = op.getProperties();
+template <typename MatmulView>
+static Operation *createMatmul(RewriterBase &rewriter, MatmulView op, SmallVector<Value> operands,
+                               ValueRange inputs, Value outScale, ArrayRef<int64_t> recordAmax,
+                               ValueRange outs, ArrayAttr maps) {
+  typename MatmulView::Properties properties = op.getProperties();
   auto sizes = MutableArrayRef<int32_t>(properties.operandSegmentSizes).take_back(3);
   sizes[0] = inputs.size();
   sizes[1] = outScale ? 1 : 0;
@@ -142,25 +142,25 @@ static Operation *createProduct(RewriterBase &rewriter, Product op, SmallVector<
     operands.push_back(outScale);
   llvm::append_range(operands, outs);
   TypeRange types = op->getNumResults() == 0 ? TypeRange() : TypeRange(outs);
-  auto created = Product::create(rewriter, op.getLoc(), types, operands, properties);
+  auto created = MatmulView::create(rewriter, op.getLoc(), types, operands, properties);
   created->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   return created;
 }
 
-static Operation *createProduct(RewriterBase &rewriter, Operation *operation, ValueRange inputs,
-                                Value outScale, ArrayRef<int64_t> recordAmax, ValueRange outs,
-                                ArrayAttr maps) {
+static Operation *createMatmul(RewriterBase &rewriter, Operation *operation, ValueRange inputs,
+                               Value outScale, ArrayRef<int64_t> recordAmax, ValueRange outs,
+                               ArrayAttr maps) {
   if (auto op = dyn_cast<MatmulOp>(operation))
-    return createProduct(rewriter, op, {op.getLhs(), op.getRhs()}, inputs, outScale, recordAmax, outs, maps);
+    return createMatmul(rewriter, op, {op.getLhs(), op.getRhs()}, inputs, outScale, recordAmax, outs, maps);
   auto op = cast<ScaledMatmulOp>(operation);
-  return createProduct(rewriter, op, {op.getLhs(), op.getRhs(), op.getLhsScaleInv(), op.getRhsScaleInv()},
-                       inputs, outScale, recordAmax, outs, maps);
+  return createMatmul(rewriter, op, {op.getLhs(), op.getRhs(), op.getLhsScaleInv(), op.getRhsScaleInv()},
+                      inputs, outScale, recordAmax, outs, maps);
 }
 
-/// Returns the attribute `record_amax` of a product.
+/// Returns the attribute `record_amax` of a matmul.
 static SmallVector<int64_t> getRecordAmax(Operation *operation) {
   SmallVector<int64_t> amaxes = ElementRegion::of(operation)->amaxes;
-  if (ProductResults::of(operation)->outScale)
+  if (MatmulResults::of(operation)->outScale)
     amaxes.erase(amaxes.begin());
   return amaxes;
 }
@@ -182,8 +182,8 @@ static Operation *createLike(RewriterBase &rewriter, Operation *operation, Value
                                        op.getBlocksAttr(), op.getTranspositionsAttr(), op.getStreamAttr(),
                                        maps, rows);
   else
-    return createProduct(rewriter, operation, inputs, ProductResults::of(operation)->outScale,
-                         getRecordAmax(operation), outs, maps);
+    return createMatmul(rewriter, operation, inputs, MatmulResults::of(operation)->outScale,
+                        getRecordAmax(operation), outs, maps);
   created->setDiscardableAttrs(operation->getDiscardableAttrDictionary());
   return created;
 }
@@ -204,9 +204,9 @@ Operation *fp8::buildOnRows(RewriterBase &rewriter, Operation *op, ValueRange in
   return built;
 }
 
-Operation *fp8::rebuildProduct(RewriterBase &rewriter, Operation *op, ValueRange inputs, Value outScale,
-                               ArrayRef<int64_t> recordAmax, ValueRange outs, ArrayAttr maps) {
-  Operation *rebuilt = createProduct(rewriter, op, inputs, outScale, recordAmax, outs, maps);
+Operation *fp8::rebuildMatmul(RewriterBase &rewriter, Operation *op, ValueRange inputs, Value outScale,
+                              ArrayRef<int64_t> recordAmax, ValueRange outs, ArrayAttr maps) {
+  Operation *rebuilt = createMatmul(rewriter, op, inputs, outScale, recordAmax, outs, maps);
   Region &region = *ElementRegion::of(op)->region;
   rewriter.inlineRegionBefore(region, rebuilt->getRegion(0), rebuilt->getRegion(0).begin());
   return rebuilt;
@@ -238,11 +238,11 @@ LogicalResult fp8::detail::dropUnusedExtras(Operation *op, PatternRewriter &rewr
   rewriter.modifyOpInPlace(element.yield(), [&] { element.yield()->setOperands(yielded); });
   ArrayAttr mapsAttr = maps.empty() ? ArrayAttr() : rewriter.getAffineMapArrayAttr(maps);
   Operation *slim = nullptr;
-  if (std::optional<ProductResults> product = ProductResults::of(op)) {
+  if (std::optional<MatmulResults> product = MatmulResults::of(op)) {
     SmallVector<int64_t> recordAmax = getRecordAmax(op);
     llvm::erase_if(recordAmax, [](int64_t value) { return value != 0; });
     llvm::append_range(recordAmax, measured);
-    slim = rebuildProduct(rewriter, op, element.inputs, product->outScale, recordAmax, outs, mapsAttr);
+    slim = rebuildMatmul(rewriter, op, element.inputs, product->outScale, recordAmax, outs, mapsAttr);
   } else {
     slim = rebuildElementRegion(rewriter, op, element.inputs, outs, mapsAttr);
   }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products of groups of rows: fp8.group_rows, fp8.grouped_matmul, fp8.scaled_grouped_matmul.
+// Matmuls of groups of rows: fp8.group_rows, fp8.grouped_matmul, fp8.scaled_grouped_matmul.
 
 #include "OpVerification.h"
 
@@ -37,7 +37,7 @@ LogicalResult GroupRowsOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedSh
 }
 
 //===----------------------------------------------------------------------===//
-// Checks that both products share
+// Checks that both matmuls share
 //===----------------------------------------------------------------------===//
 
 /// Returns the size of every iteration dimension, or emits an error if two operands disagree.
@@ -72,7 +72,7 @@ static LogicalResult verifyGrouped(Op op) {
   Value shaped[] = {op.getLhs(), op.getRhs(), op.getOuts()};
   if (!inferGroupedDims(maps))
     return op.emitOpError("needs 3 indexing_maps of 4 dimensions: groups in one of them, rows in the other "
-                          "two, and the maps of a product [M, K] · [K, N] without the groups");
+                          "two, and the maps of a matmul [M, K] · [K, N] without the groups");
   for (auto [map, value] : llvm::zip_equal(maps, shaped))
     if (int64_t rank = cast<ShapedType>(value.getType()).getRank(); map.getNumResults() != rank)
       return op.emitOpError() << "an indexing map has " << map.getNumResults() << " results for rank "
@@ -127,10 +127,10 @@ LogicalResult ScaledGroupedMatmulOp::verify() {
   SmallVector<AffineMap> maps = getIndexingMapsArray();
   ContractionDims dims = getContractionDims();
   dims.batch.push_back(getGroupedDims().group);
-  if (failed(fp8::detail::verifyProductScale(*this, /*isLhs=*/true, getLhsScaleInv().getType(),
-                                             getLhs().getType(), getLhsBlock(), maps[0], dims)) ||
-      failed(fp8::detail::verifyProductScale(*this, /*isLhs=*/false, getRhsScaleInv().getType(),
-                                             getRhs().getType(), getRhsBlock(), maps[1], dims)))
+  if (failed(fp8::detail::verifyMatmulScale(*this, /*isLhs=*/true, getLhsScaleInv().getType(),
+                                            getLhs().getType(), getLhsBlock(), maps[0], dims)) ||
+      failed(fp8::detail::verifyMatmulScale(*this, /*isLhs=*/false, getRhsScaleInv().getType(),
+                                            getRhs().getType(), getRhsBlock(), maps[1], dims)))
     return failure();
   Type element = getElementTypeOrSelf(getOuts());
   if (!element.isF32() && !element.isBF16() && !element.isF16())

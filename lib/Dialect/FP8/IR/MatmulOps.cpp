@@ -84,7 +84,7 @@ static LogicalResult verifyRecordAmax(Op op) {
   return success();
 }
 
-/// Checks the number and types of `outs`: the product, with `out_scale` its scale_inv, the amaxes,
+/// Checks the number and types of `outs`: the matmul, with `out_scale` its scale_inv, the amaxes,
 /// the extra results.
 template <typename Op>
 static LogicalResult verifyOutputs(Op op) {
@@ -197,17 +197,17 @@ struct DropUnusedAmax : OpRewritePattern<Op> {
       }
     if (kept.size() == op.getRecordAmax()->size())
       return rewriter.notifyMatchFailure(op, "every amax is used");
-    Operation *slim = rebuildProduct(rewriter, op, op.getEpilogueInputs(), op.getOutScale(), kept, outs,
-                                     op.getEpilogueMapsAttr());
+    Operation *slim = rebuildMatmul(rewriter, op, op.getEpilogueInputs(), op.getOutScale(), kept, outs,
+                                    op.getEpilogueMapsAttr());
     rewriter.replaceAllUsesWith(results, slim->getResults());
     rewriter.eraseOp(op);
     return success();
   }
 };
 
-/// Adds the canonicalization patterns that both products share.
+/// Adds the canonicalization patterns that both matmuls share.
 template <typename Op>
-void addProductPatterns(RewritePatternSet &patterns) {
+void addMatmulPatterns(RewritePatternSet &patterns) {
   patterns.add<fp8::detail::FoldTensorCasts<Op>, fp8::detail::DropUnusedExtras<Op>, DropUnusedAmax<Op>>(
       patterns.getContext());
 }
@@ -216,7 +216,7 @@ void addProductPatterns(RewritePatternSet &patterns) {
 
 void MatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
   patterns.add<DropZeroAccumulator>(context);
-  addProductPatterns<MatmulOp>(patterns);
+  addMatmulPatterns<MatmulOp>(patterns);
 }
 
 //===----------------------------------------------------------------------===//
@@ -260,7 +260,7 @@ FP8_DEFINE_DPS_METHODS(ScaledMatmulOp, getAccumulate() && init.get() == getOuts(
 SmallVector<int64_t> ScaledMatmulOp::getStaticLoopRanges() { return staticLoopRanges(*this); }
 
 static LogicalResult verifyScaleOf(ScaledMatmulOp op, bool isLhs) {
-  return fp8::detail::verifyProductScale(
+  return fp8::detail::verifyMatmulScale(
       op, isLhs, (isLhs ? op.getLhsScaleInv() : op.getRhsScaleInv()).getType(),
       (isLhs ? op.getLhs() : op.getRhs()).getType(), isLhs ? op.getLhsBlock() : op.getRhsBlock(),
       op.getIndexingMapsArray()[isLhs ? 0 : 1], op.getContractionDims());
@@ -292,5 +292,5 @@ LogicalResult ScaledMatmulOp::verify() {
 }
 
 void ScaledMatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
-  addProductPatterns<ScaledMatmulOp>(patterns);
+  addMatmulPatterns<ScaledMatmulOp>(patterns);
 }

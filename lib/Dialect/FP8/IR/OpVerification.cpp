@@ -68,9 +68,9 @@ LogicalResult fp8::detail::verifyScale(Operation *op, StringRef name, ShapedType
   return diag << "]" << (block ? ", one entry per block" : ", one scale for the whole tensor");
 }
 
-LogicalResult fp8::detail::verifyProductScale(Operation *op, bool isLhs, Type scaleType, Type dataType,
-                                              std::optional<ArrayRef<int64_t>> block, AffineMap map,
-                                              const ContractionDims &dims) {
+LogicalResult fp8::detail::verifyMatmulScale(Operation *op, bool isLhs, Type scaleType, Type dataType,
+                                             std::optional<ArrayRef<int64_t>> block, AffineMap map,
+                                             const ContractionDims &dims) {
   StringRef name = isLhs ? "the scale_inv of the first operand" : "the scale_inv of the second operand";
   auto data = cast<ShapedType>(dataType), scale = cast<ShapedType>(scaleType);
   bool isPacked = isa<Float8E8M0FNUType>(scale.getElementType()) && scale.getRank() == 1 && block;

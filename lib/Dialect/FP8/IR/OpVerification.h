@@ -28,11 +28,11 @@ llvm::SmallVector<int64_t> getScaleShape(mlir::ShapedType data, std::optional<ll
 mlir::LogicalResult verifyScale(mlir::Operation *op, llvm::StringRef name, mlir::ShapedType scale,
                                 mlir::ShapedType data, std::optional<llvm::ArrayRef<int64_t>> block);
 
-/// Checks the scale_inv of the first (`isLhs`) or second operand of a product with these dimensions, whose
+/// Checks the scale_inv of the first (`isLhs`) or second operand of a matmul with these dimensions, whose
 /// batches may be groups: E8M0 scales may be packed, as fp8.pack_scales does for each batch.
-mlir::LogicalResult verifyProductScale(mlir::Operation *op, bool isLhs, mlir::Type scaleType,
-                                       mlir::Type dataType, std::optional<llvm::ArrayRef<int64_t>> block,
-                                       mlir::AffineMap map, const ContractionDims &dims);
+mlir::LogicalResult verifyMatmulScale(mlir::Operation *op, bool isLhs, mlir::Type scaleType,
+                                      mlir::Type dataType, std::optional<llvm::ArrayRef<int64_t>> block,
+                                      mlir::AffineMap map, const ContractionDims &dims);
 
 /// Checks an operation without a producer region: one input of floats, no maps, no rows.
 mlir::LogicalResult verifyPlainInput(mlir::Operation *op, mlir::ValueRange inputs,

@@ -16,7 +16,7 @@ namespace fp8::detail {
 
 mlir::FloatType formatOf(mlir::MLIRContext *context, FormatPolicy policy, TensorKind kind);
 
-/// Returns how products of a role accumulate. By role that is `split` for dgrad and wgrad, `fast` for
+/// Returns how matmuls of a role accumulate. By role that is `split` for dgrad and wgrad, `fast` for
 /// other roles: `fast` sums keep fewer bits on Hopper's tensor cores, which matters for gradients.
 Accumulation accumulationOf(AccumulationPolicy policy, Role role);
 

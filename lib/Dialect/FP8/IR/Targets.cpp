@@ -77,7 +77,7 @@ std::string CPUAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
   return text;
 }
 
-ProductSupport CPUAttr::describeProduct(RecipeAttrInterface recipe, Role role) const {
+MatmulSupport CPUAttr::describeMatmul(RecipeAttrInterface recipe, Role role) const {
   if (!recipe)
     return {"packed f32 products (CPU)", ""};
   if (std::string reason = getUnsupportedReason(recipe); !reason.empty())
@@ -87,7 +87,7 @@ ProductSupport CPUAttr::describeProduct(RecipeAttrInterface recipe, Role role) c
 
 /// Two multiply-adds of a vector of f32 per clock, whatever the operands are decoded from, in 16 cores of
 /// 3 GHz.
-double CPUAttr::getProductRate(RecipeAttrInterface, Role) const {
+double CPUAttr::getMatmulRate(RecipeAttrInterface, Role) const {
   return 2.0 * static_cast<double>(getVectorBits()) / 32 * 16 * 3e9;
 }
 

@@ -47,7 +47,7 @@ FailureOr<unsigned> fp8::findLoss(func::FuncOp function, int64_t given, StringRe
                               << (scalars.empty() ? "return the loss" : "name it with --loss=R");
 }
 
-bool fp8::hasGradientProducts(func::FuncOp function) {
+bool fp8::hasGradientMatmuls(func::FuncOp function) {
   return function
       .walk([](MatmulOp op) {
         bool isGradient =

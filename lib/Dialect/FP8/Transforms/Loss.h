@@ -21,9 +21,9 @@ llvm::SmallVector<unsigned> findScalarResults(mlir::func::FuncOp function);
 /// that is not carried. Emits an error, in the words of `purpose` ("loss scaling"), where that is none.
 llvm::FailureOr<unsigned> findLoss(mlir::func::FuncOp function, int64_t given, llvm::StringRef purpose);
 
-/// Returns whether a product of `function` reads the gradient of an output, as those of training steps do
+/// Returns whether a matmul of `function` reads the gradient of an output, as those of training steps do
 /// and those of an evaluation do not.
-bool hasGradientProducts(mlir::func::FuncOp function);
+bool hasGradientMatmuls(mlir::func::FuncOp function);
 
 } // namespace fp8
 

@@ -85,7 +85,7 @@ LogicalResult verifyRecipe(Operation *op) {
                          "fp8.quantize");
   if (isa<GroupRowsOp>(op))
     return op->emitError(
-        "after recipe: these groups of rows are neither part of a grouped product nor expanded");
+        "after recipe: these groups of rows are neither part of a grouped matmul nor expanded");
   if (auto function = dyn_cast<func::FuncOp>(op))
     return verifyStatePosition(function);
   return success();
@@ -100,13 +100,13 @@ LogicalResult verifyIsGeneric(linalg::LinalgOp op) {
                        "with it");
 }
 
-/// Checks that a product reads no transposed copy of an FP8 tensor.
+/// Checks that a matmul reads no transposed copy of an FP8 tensor.
 LogicalResult verifyReadsInPlace(ScaledMatmulOp op) {
   for (auto [value, block] : {std::pair(op.getLhs(), op.getLhsBlock()), {op.getRhs(), op.getRhsBlock()}}) {
     Operation *producer = value.getDefiningOp();
     std::optional<Rearrangement> view = producer ? matchRearrangement(producer) : std::nullopt;
     if (view && !block && !view->cast && view->map.isPermutation())
-      return op->emitError("after fusion: this product reads a transposed copy of FP8 bytes");
+      return op->emitError("after fusion: this matmul reads a transposed copy of FP8 bytes");
   }
   return success();
 }

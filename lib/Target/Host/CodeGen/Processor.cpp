@@ -102,7 +102,7 @@ RequiredProcessor fp8::getRequiredProcessor(const HostCodeOptions &options) {
   for (const llvm::SubtargetFeatureKV &feature : info.getEnabledProcessorFeatures())
     if (detectable.contains(feature.Key) && isUsed(feature.Key))
       required.features.push_back(feature.Key);
-  if (options.sums == ProductSums::hardware)
+  if (options.sums == MatmulSums::hardware)
     required.features.push_back(kBF16DotFeature.str());
   return required;
 }
@@ -129,8 +129,8 @@ VectorRegisterFile fp8::getVectorRegisters(const HostCodeOptions &options) {
   return {static_cast<int64_t>(bits), count};
 }
 
-llvm::Error fp8::checkProductSums(const HostCodeOptions &options) {
-  if (options.sums == ProductSums::exact)
+llvm::Error fp8::checkMatmulSums(const HostCodeOptions &options) {
+  if (options.sums == MatmulSums::exact)
     return llvm::Error::success();
   llvm::Triple triple(llvm::sys::getProcessTriple());
   llvm::Expected<const llvm::Target *> target = findTarget(triple);

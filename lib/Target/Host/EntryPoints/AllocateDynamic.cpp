@@ -5,8 +5,8 @@
 // Allocates memory of dynamic size: results by the caller, temporaries on the heap or on the device.
 // Allocations, assertions and launches can fail, so entry points with one of them return a status.
 
-#include "EntryPointHelpers.h"
 #include "../Memory.h"
+#include "EntryPointHelpers.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/Host/CallingConvention.h"

@@ -5,9 +5,9 @@
 // Builds the C ABI of a compiled library: one function per entry point that checks the call. The
 // expected types and shapes are data (EntrySignature.cpp); the checks are in EntryPointHelpers.mlir.
 
+#include "../Memory.h"
 #include "EntryPointHelpers.h"
 #include "EntrySignature.h"
-#include "../Memory.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/HostCode.h"

@@ -49,8 +49,9 @@ namespace fp8 {
 /// fp8rt_device. They return false or NULL after a failure, with the reason of the device in call->error.
 ///   @fp8_abi_launch(frame, kernel: i32, line: i32, x: i64, y: i64, z: i64, parameters) -> i1
 ///   @fp8_abi_launch_all(frame, records, count: i64, buffers, slots, pointers, grid) -> i1: the launches of
-///     `count` records (Target/PTX/Code/LaunchRecords.h). `buffers` holds the addresses that records count from,
-///     `slots` and `grid` what the host has stored; `pointers` has room for the address of every parameter.
+///     `count` records (Target/PTX/Code/LaunchRecords.h). `buffers` holds the addresses that records count
+///     from, `slots` and `grid` what the host has stored; `pointers` has room for the address of every
+///     parameter.
 ///   @fp8_abi_read(frame, host, source, bytes: i64) -> i1
 ///   @fp8_abi_symbol(frame, symbol: i32) -> pointer
 ///   @fp8_abi_tensor_map(frame, map, type: i32, rank: i32, base, sizes, strides, box, swizzle: i32) -> i1

@@ -6,8 +6,8 @@
 // check them with: a table of types and shapes, and a table of error lines.
 
 #include "EntrySignature.h"
-#include "EntryPointHelpers.h"
 #include "../Memory.h"
+#include "EntryPointHelpers.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/Host/CallingConvention.h"

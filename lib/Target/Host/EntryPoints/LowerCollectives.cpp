@@ -5,8 +5,8 @@
 // Turns collectives into calls of the communicator of a call (fp8rt/communicator.h). What is known at compile
 // time is constant data: kind, reduction, element type, root, group and name.
 
-#include "EntryPointHelpers.h"
 #include "../Memory.h"
+#include "EntryPointHelpers.h"
 #include "fp8/Dialect/FP8/IR/Boundary.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Target/Host/Passes.h"

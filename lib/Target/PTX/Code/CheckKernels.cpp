@@ -38,8 +38,8 @@ struct Requirement {
 } // namespace
 
 static const Requirement kRequirements[] = {
-    {"nvvm.wgmma.", [](const Chip &chip) { return chip.family == ProductFamily::wgmma; }},
-    {"nvvm.tcgen05.", [](const Chip &chip) { return chip.family == ProductFamily::tcgen05; }},
+    {"nvvm.wgmma.", [](const Chip &chip) { return chip.family == MatmulFamily::wgmma; }},
+    {"nvvm.tcgen05.", [](const Chip &chip) { return chip.family == MatmulFamily::tcgen05; }},
     {"nvvm.cluster.", [](const Chip &chip) { return chip.hasTensorMaps; }},
     {"nvvm.cp.async.bulk", [](const Chip &chip) { return chip.hasTensorMaps; }},
     {"nvvm.prefetch.tensormap", [](const Chip &chip) { return chip.hasTensorMaps; }},

@@ -23,11 +23,11 @@ SmallVector<FunctionOpInterface> fp8::getKernels(gpu::GPUModuleOp kernels) {
 }
 
 unsigned fp8::getPTXVersion(gpu::GPUModuleOp kernels, const Chip &chip) {
-  auto isFP8Product = [](LLVM::CallIntrinsicOp call) {
+  auto isFP8Matmul = [](LLVM::CallIntrinsicOp call) {
     return call.getIntrin().starts_with("llvm.nvvm.mma.m16n8k32.row.col.f32.e") ? WalkResult::interrupt()
                                                                                 : WalkResult::advance();
   };
-  return kernels.walk(isFP8Product).wasInterrupted() ? std::max(chip.ptxVersion, 84u) : chip.ptxVersion;
+  return kernels.walk(isFP8Matmul).wasInterrupted() ? std::max(chip.ptxVersion, 84u) : chip.ptxVersion;
 }
 
 FailureOr<ChipAttr> fp8::getChipOf(Operation *op) {

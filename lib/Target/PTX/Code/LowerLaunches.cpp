@@ -109,12 +109,12 @@ static LogicalResult verifyLaunch(gpu::LaunchFuncOp launch, FunctionOpInterface 
   return success();
 }
 
-/// Adds the marks of the products that a launch computes to `products`, with the kernel's instruction and the
+/// Adds the marks of the matmuls that a launch computes to `matmuls`, with the kernel's instruction and the
 /// launch's place.
-static void addProducts(gpu::LaunchFuncOp launch, FunctionOpInterface kernel,
-                        SmallVectorImpl<Attribute> &products) {
+static void addMatmuls(gpu::LaunchFuncOp launch, FunctionOpInterface kernel,
+                       SmallVectorImpl<Attribute> &products) {
   auto instruction = kernel->getAttrOfType<StringAttr>(kInstructionAttrName);
-  auto list = launch->getAttrOfType<ArrayAttr>(kProductsAttrName);
+  auto list = launch->getAttrOfType<ArrayAttr>(kMatmulsAttrName);
   if (!list)
     return;
   Builder builder(kernel.getContext());
@@ -191,7 +191,7 @@ LogicalResult EntryLowering::lowerLaunch(gpu::LaunchFuncOp launch, LaunchParamet
   }
   open.last = launch;
   ++open.count;
-  addProducts(launch, kernel, open.products);
+  addMatmuls(launch, kernel, open.products);
   return success();
 }
 
@@ -205,7 +205,7 @@ void EntryLowering::endRun(LaunchParameters &parameters) {
     operands.insert(operands.begin(), frame);
     func::CallOp call = callHelper(loc, kLaunchHelper, builder.getI1Type(), operands);
     if (!open.products.empty())
-      call->setAttr(kProductsAttrName, builder.getArrayAttr(open.products));
+      call->setAttr(kMatmulsAttrName, builder.getArrayAttr(open.products));
     require(loc, call.getResult(0));
     open.last.erase();
   }

@@ -137,7 +137,7 @@ bool Batcher::isSmall(gpu::LaunchFuncOp launch) const {
 
 Attribute Batcher::getKey(gpu::LaunchFuncOp launch) {
   auto kernel = symbols.lookup<func::FuncOp>(launch.getKernelName());
-  if (!kernel || !isSmall(launch) || launch->hasAttr(kProductsAttrName))
+  if (!kernel || !isSmall(launch) || launch->hasAttr(kMatmulsAttrName))
     return {};
   auto [entry, isNew] = batchable.try_emplace(launch.getKernelAttr(), false);
   if (isNew)

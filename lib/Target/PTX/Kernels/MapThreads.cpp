@@ -252,7 +252,7 @@ static void replaceByLaunch(func::CallOp call, func::FuncOp kernel, Value blocks
                                  FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
   auto launch = gpu::LaunchFuncOp::create(builder, loc, name, {blocks, one, one}, {size, one, one},
                                           /*dynamicSharedMemorySize=*/Value(), call.getOperands());
-  for (StringRef mark : {kProductsAttrName, kKernelSiteAttrName, kKernelCostAttrName})
+  for (StringRef mark : {kMatmulsAttrName, kKernelSiteAttrName, kKernelCostAttrName})
     if (Attribute value = call->getAttr(mark))
       launch->setAttr(mark, value);
   call.erase();

@@ -136,7 +136,7 @@ func.func @one_kind(%a: tensor<8x16xf32>, %b: tensor<16x32xf32>, %c: tensor<8x32
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 func.func @unknown_role(%a: tensor<8x16xf32>, %b: tensor<16x32xf32>, %c: tensor<8x32xf32>) {
-  // expected-error@+1 {{expected one of [fprop, dgrad, wgrad, other] for what a matrix product computes in a training step, got: forward}}
+  // expected-error@+1 {{expected one of [fprop, dgrad, wgrad, other] for what a matmul computes in a training step, got: forward}}
   %0 = fp8.matmul role(forward) ins(%a, %b : tensor<8x16xf32>, tensor<16x32xf32>) outs(%c : tensor<8x32xf32>)
       {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x32xf32>
   return

@@ -83,7 +83,7 @@ func.func @transposed(%x: tensor<4x8xf8E4M3FN>, %w: tensor<16x8xf8E4M3FN>, %s: t
   ^bb0(%in: f8E4M3FN, %out: f8E4M3FN):
     linalg.yield %in : f8E4M3FN
   } -> tensor<8x16xf8E4M3FN>
-  // expected-error@+1 {{after fusion: this product reads a transposed copy of FP8 bytes}}
+  // expected-error@+1 {{after fusion: this matmul reads a transposed copy of FP8 bytes}}
   %y = fp8.scaled_matmul fast ins(%x, %t : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>) scales(%s, %s : tensor<f32>, tensor<f32>)
       outs(%i : tensor<4x16xbf16>) {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
   return %y : tensor<4x16xbf16>

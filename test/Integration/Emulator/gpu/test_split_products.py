@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products with few tiles and a long K, which fp8-split-products divides: values whose sums are exact in f32 in any order."""
+"""Products with few tiles and a long K, which fp8-split-matmuls divides: values whose sums are exact in f32 in any order."""
 
 import ml_dtypes
 import numpy as np

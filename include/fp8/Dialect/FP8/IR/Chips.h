@@ -17,13 +17,13 @@ struct Chip {
   llvm::StringLiteral name;
   /// The version of PTX that all kernels need, times ten: the lowest that has their instructions.
   unsigned ptxVersion;
-  ProductFamily family; ///< of its products of FP8 and 16-bit operands
+  MatmulFamily family; ///< of its matmuls of FP8 and 16-bit operands
   /// Whether tensors are copied to shared memory by the tensor memory accelerator (TMA) rather than by
   /// cp.async.
   bool hasTensorMaps;
-  /// Whether FP8 products are `mma.block_scale` with scales of 1: the dense form runs at half the rate.
+  /// Whether FP8 matmuls are `mma.block_scale` with scales of 1: the dense form runs at half the rate.
   bool hasBlockScaledMma;
-  /// Whether FP8 products multiply by E8M0 scales of 32 elements, in the order of fp8.pack_scales.
+  /// Whether FP8 matmuls multiply by E8M0 scales of 32 elements, in the order of fp8.pack_scales.
   bool hasMXScales;
   /// Whether FP8 operands may have the contracted dimension as rows, so that no transposed copy is needed.
   bool readsTransposedFP8;
@@ -33,7 +33,7 @@ struct Chip {
   int64_t registers;
   /// Threads that a multiprocessor can hold.
   int64_t threads;
-  /// Multiprocessors of the largest product with this architecture.
+  /// Multiprocessors of the largest matmul with this architecture.
   int64_t multiprocessors;
   /// Its clock in MHz when tensor cores are busy, and its memory's GB/s.
   int64_t clockMHz, memoryGBs;
@@ -53,12 +53,12 @@ inline constexpr int64_t kSmallestBlock = 32;
 
 /// Returns the instructions that multiply FP8 operands with an f32 scale for each `extent` elements along K:
 /// kernels of wgmma and tcgen05 have those of 128, which is what they load at a time.
-ProductFamily getBlockFamily(const Chip &chip, int64_t extent);
+MatmulFamily getBlockFamily(const Chip &chip, int64_t extent);
 
 /// Returns the name of the instruction that kernels of `family` multiply the two element types with on
 /// `chip`, as reports show it; `m` and `n` are the rows and columns that it computes, for families in which
 /// they vary. With `hasMXScales` it multiplies by E8M0 scales too.
-std::string nameInstruction(const Chip &chip, ProductFamily family, mlir::Type lhs, mlir::Type rhs,
+std::string nameInstruction(const Chip &chip, MatmulFamily family, mlir::Type lhs, mlir::Type rhs,
                             const llvm::Twine &m, const llvm::Twine &n, bool hasMXScales = false);
 
 /// Words of the report after the instruction where the recipe asks for split sums: the kernel sums parts of K

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads the roles of iteration dimensions off the indexing maps of a matrix product.
+// Reads the roles of iteration dimensions off the indexing maps of a matmul.
 
 #ifndef FP8_DIALECT_FP8_IR_CONTRACTIONDIMS_H
 #define FP8_DIALECT_FP8_IR_CONTRACTIONDIMS_H
@@ -13,7 +13,7 @@
 
 namespace fp8 {
 
-/// Iteration dimensions of a matrix product, each list in increasing order.
+/// Iteration dimensions of a matmul, each list in increasing order.
 struct ContractionDims {
   llvm::SmallVector<unsigned> batch; ///< in both operands and the result
   llvm::SmallVector<unsigned> m;     ///< in the first operand and the result
@@ -23,30 +23,30 @@ struct ContractionDims {
 
 /// Classifies the iteration dimensions of `maps` (first operand, second operand, result).
 /// Returns nullopt if the maps are not projected permutations of one iteration space, or if
-/// a dimension occurs in only one of the maps. Products without K dimensions are classified
+/// a dimension occurs in only one of the maps. Matmuls without K dimensions are classified
 /// too, with an empty `k`.
 std::optional<ContractionDims> inferContractionDims(llvm::ArrayRef<mlir::AffineMap> maps);
 
-/// The dimensions of a grouped product (fp8.grouped_matmul).
+/// The dimensions of a grouped matmul (fp8.grouped_matmul).
 struct GroupedDims {
   unsigned group;   ///< in one of the maps only
   unsigned rows;    ///< in the other two maps; the rows are divided among the groups
   unsigned divided; ///< the map that has the groups: 0, 1 for an operand, 2 for the result
 };
 
-/// Classifies the dimensions of `maps` (first operand, second operand, result) of a grouped product. Returns
-/// nullopt if there is not one dimension of groups, or if the maps without it are not those of a product
+/// Classifies the dimensions of `maps` (first operand, second operand, result) of a grouped matmul. Returns
+/// nullopt if there is not one dimension of groups, or if the maps without it are not those of a matmul
 /// with one M, one N and one K dimension.
 std::optional<GroupedDims> inferGroupedDims(llvm::ArrayRef<mlir::AffineMap> maps);
 
-/// Returns the maps of the product of one group: those of a grouped product without the dimension of the
+/// Returns the maps of the matmul of one group: those of a grouped matmul without the dimension of the
 /// groups, which dimensions after it move to.
 llvm::SmallVector<mlir::AffineMap> dropGroup(llvm::ArrayRef<mlir::AffineMap> maps, unsigned group);
 
-/// Returns the number of floating-point operations of a product, two for every multiplication with
+/// Returns the number of floating-point operations of a matmul, two for every multiplication with
 /// its addition, from the shapes of its operands; nullopt if a size is not known.
-std::optional<int64_t> countProductOperations(llvm::ArrayRef<mlir::AffineMap> maps,
-                                              llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs);
+std::optional<int64_t> countMatmulOperations(llvm::ArrayRef<mlir::AffineMap> maps,
+                                             llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs);
 
 } // namespace fp8
 

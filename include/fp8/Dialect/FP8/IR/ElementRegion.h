@@ -73,20 +73,20 @@ mlir::Operation *buildOnRows(mlir::RewriterBase &rewriter, mlir::Operation *op, 
                              mlir::Region &region);
 
 /// A common view of the results of fp8.matmul and fp8.scaled_matmul.
-struct ProductResults {
+struct MatmulResults {
   /// Returns the view of `op`, or nullopt if it is not one of these two operations.
-  static std::optional<ProductResults> of(mlir::Operation *op);
+  static std::optional<MatmulResults> of(mlir::Operation *op);
 
   mlir::Value outScale; ///< the scale of a result that is cast to FP8, else null
   bool accumulate;
 };
 
-/// Creates a copy of the product `op` with other epilogue inputs, maps and results and with
+/// Creates a copy of the matmul `op` with other epilogue inputs, maps and results and with
 /// `record_amax` = `recordAmax`, and moves the region of `op` into it. The caller replaces the
 /// results of `op`.
-mlir::Operation *rebuildProduct(mlir::RewriterBase &rewriter, mlir::Operation *op, mlir::ValueRange inputs,
-                                mlir::Value outScale, llvm::ArrayRef<int64_t> recordAmax,
-                                mlir::ValueRange outs, mlir::ArrayAttr maps);
+mlir::Operation *rebuildMatmul(mlir::RewriterBase &rewriter, mlir::Operation *op, mlir::ValueRange inputs,
+                               mlir::Value outScale, llvm::ArrayRef<int64_t> recordAmax,
+                               mlir::ValueRange outs, mlir::ArrayAttr maps);
 
 /// Returns whether an extra result of a region on elements is summed over the leading dimensions,
 /// not stored.

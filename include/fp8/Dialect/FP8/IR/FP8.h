@@ -47,9 +47,9 @@ struct ScaleInputs {
   mlir::FloatType inputType;
 };
 
-/// The code that a target has for products with a recipe.
-struct ProductSupport {
-  /// The beginning of `code` in the report of such products. Empty if nothing does, or if the
+/// The code that a target has for matmuls with a recipe.
+struct MatmulSupport {
+  /// The beginning of `code` in the report of such matmuls. Empty if nothing does, or if the
   /// target does not say.
   std::string code;
   /// Why nothing does, and what to use instead; empty if something does.
@@ -66,7 +66,7 @@ inline constexpr llvm::StringLiteral kTargetAttrName = "fp8.target";
 /// Returns the target of the module that contains `op`, `#fp8.cpu` if the module has none.
 TargetAttrInterface getTarget(mlir::Operation *op);
 
-/// Returns which tensors of a site a product of this role multiplies, in the order of the forward pass.
+/// Returns which tensors of a site a matmul of this role multiplies, in the order of the forward pass.
 std::pair<TensorKind, TensorKind> getOperandKinds(Role role);
 } // namespace fp8
 

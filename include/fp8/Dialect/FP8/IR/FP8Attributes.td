@@ -23,7 +23,7 @@ class FP8_Enum<string name, string summary, list<I32EnumAttrCase> cases>
 }
 class FP8_EnumAttr<EnumInfo info, string mnemonic> : EnumAttr<FP8_Dialect, info, mnemonic>;
 
-def FP8_RoleEnum : FP8_Enum<"Role", "what a matrix product computes in a training step", [
+def FP8_RoleEnum : FP8_Enum<"Role", "what a matmul computes in a training step", [
   I32EnumAttrCase<"fprop", 0>, I32EnumAttrCase<"dgrad", 1>, I32EnumAttrCase<"wgrad", 2>,
   I32EnumAttrCase<"other", 3>]>;
 def FP8_Role : FP8_EnumAttr<FP8_RoleEnum, "role">;
@@ -32,11 +32,11 @@ def FP8_TensorKindEnum : FP8_Enum<"TensorKind", "which tensor of its site a quan
   I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"weight", 1>, I32EnumAttrCase<"grad_output", 2>]>;
 def FP8_TensorKind : FP8_EnumAttr<FP8_TensorKindEnum, "tensor_kind">;
 
-def FP8_AccumulationEnum : FP8_Enum<"Accumulation", "how a scaled product accumulates along K", [
+def FP8_AccumulationEnum : FP8_Enum<"Accumulation", "how a scaled matmul accumulates along K", [
   I32EnumAttrCase<"fast", 0>, I32EnumAttrCase<"split", 1>]>;
 def FP8_Accumulation : FP8_EnumAttr<FP8_AccumulationEnum, "accumulation">;
 
-def FP8_AccumulationPolicyEnum : FP8_Enum<"AccumulationPolicy", "how the products of a recipe accumulate along K", [
+def FP8_AccumulationPolicyEnum : FP8_Enum<"AccumulationPolicy", "how the matmuls of a recipe accumulate along K", [
   I32EnumAttrCase<"by_role", 0>, I32EnumAttrCase<"fast", 1>, I32EnumAttrCase<"split", 2>]>;
 def FP8_ScaleRoundingEnum : FP8_Enum<"ScaleRounding", "how the E8M0 scale of a block is rounded", [
   I32EnumAttrCase<"up", 0>, I32EnumAttrCase<"floor", 1>, I32EnumAttrCase<"even", 2>,
@@ -59,7 +59,7 @@ def FP8_CollectiveKind : FP8_EnumAttr<FP8_CollectiveKindEnum, "collective_kind">
 
 /// mma: warps, operands in registers (mma.sync). wgmma: groups of four warps, operands in shared memory
 /// (wgmma.mma_async). tcgen05: one thread starts them, sums in tensor memory (tcgen05.mma).
-def FP8_ProductFamilyEnum : FP8_Enum<"ProductFamily", "the instructions that products of FP8 and 16-bit operands are made of", [
+def FP8_MatmulFamilyEnum : FP8_Enum<"MatmulFamily", "the instructions that matmuls of FP8 and 16-bit operands are made of", [
   I32EnumAttrCase<"mma", 0>, I32EnumAttrCase<"wgmma", 1>, I32EnumAttrCase<"tcgen05", 2>]>;
 
 //===----------------------------------------------------------------------===//
@@ -76,7 +76,7 @@ class FP8_Recipe<string name, string mnemonicName, list<string> overridden = []>
 class FP8_EnumParam<string type, string default>
     : DefaultValuedParameter<"::fp8::" # type, "::fp8::" # type # "::" # default>;
 
-/// How the products of the recipe accumulate: `by_role` is `fast` for fprop and `split` for gradients.
+/// How the matmuls of the recipe accumulate: `by_role` is `fast` for fprop and `split` for gradients.
 def FP8_AccumulationParam : FP8_EnumParam<"AccumulationPolicy", "by_role">;
 
 /// 1 or 2: whether the blocks of tensors of a kind lie along the contracted dimension or are square.
@@ -112,7 +112,7 @@ def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling",
       `one`: the scale in the state, which starts at 1. `current`: the scale computed
       from the tensor's own amax, which takes a second read of the tensor and an
       `amax_history_len` of 2 or more;
-    - `accumulation`: `fast` or `split` sums along K in products of every role; `by_role`,
+    - `accumulation`: `fast` or `split` sums along K in matmuls of every role; `by_role`,
       the default, is `fast` for fprop and `split` for dgrad and wgrad.
 
     Example: `#fp8.delayed_scaling<margin = 1, amax_history_len = 16, init = current>`
@@ -170,13 +170,13 @@ def FP8_BlockScalingAttr : FP8_Recipe<"BlockScaling", "block_scaling", ["getUnfi
   let description = [{
     Blocks lie along the contracted dimension; the shorter block at the end of a
     dimension has a scale of its own. Scales follow the formula of current scaling; they
-    are f32 and by default rounded down to powers of two. Every product is summed in parts
+    are f32 and by default rounded down to powers of two. Every matmul is summed in parts
     of one block (`split`), because each part has scales of its own.
 
     `x_block_scaling_dim`, `w_block_scaling_dim` and `grad_block_scaling_dim` are the
     dimensions of the blocks of inputs, weights and gradients: 1 for 1×128 along the
     contracted dimension, 2 for 128×128, whose FP8 bytes serve both directions. At most one
-    operand of a product has blocks of two dimensions.
+    operand of a matmul has blocks of two dimensions.
 
     Example: `#fp8.block_scaling<power_2_scale = false, w_block_scaling_dim = 1>`
   }];
@@ -224,7 +224,7 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
   let summary = "a recipe per role, or a user's own functions for amax, scale and casts";
   let description = [{
     `fprop`, `dgrad` and `wgrad` give the recipe of that role; `base` is the recipe of
-    every other product. `scale` and `amax` name functions of the module that replace
+    every other matmul. `scale` and `amax` name functions of the module that replace
     the formulas of `base`, and those of a role's recipe if it differs from `base` in its
     format or accumulation only:
 
@@ -238,7 +238,7 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
     - `quantize: (value: f32, scale: f32) -> i8` returns the byte of an element. It replaces
       the multiplication, rounding and saturation of the cast.
     - `dequantize: (data: i8, scale_inv: f32) -> f32` returns what a byte stands for. It
-      replaces f32(data) · scale_inv. Products add up what it returns in f32, with a fused
+      replaces f32(data) · scale_inv. Matmuls add up what it returns in f32, with a fused
       multiply-add for each element along K.
 
     `quantize` and `dequantize` have a function for each kind of tensor that needs one:
@@ -276,13 +276,13 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
 def FP8_CPUAttr
     : AttrDef<FP8_Dialect, "CPU",
               [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface,
-                                           ["describeProduct", "getProductRate", "getMemoryRate"]>]> {
+                                           ["describeMatmul", "getMatmulRate", "getMemoryRate"]>]> {
   let mnemonic = "cpu";
   let summary = "the CPU of the host";
   let description = [{
     Any processor that LLVM generates code for; code generation chooses which one.
     Recipes must have one f32 scale per tensor. The size and the number of the vector
-    registers decide the shape of the kernels of products: by default those of AVX2.
+    registers decide the shape of the kernels of matmuls: by default those of AVX2.
 
     Example: `#fp8.cpu`, `#fp8.cpu<vectorBits = 512, vectorRegisters = 32>`
   }];
@@ -296,7 +296,7 @@ def FP8_CPUAttr
 def FP8_ChipAttr
     : AttrDef<FP8_Dialect, "Chip",
               [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface,
-                                           ["describeProduct", "getProductRate", "getMemoryRate",
+                                           ["describeMatmul", "getMatmulRate", "getMemoryRate",
                                             "hasManyThreads"]>]> {
   let mnemonic = "chip";
   let summary = "a GPU architecture of NVIDIA";
@@ -315,26 +315,26 @@ def FP8_ChipAttr
 // Kernels
 //===----------------------------------------------------------------------===//
 
-def FP8_GivenFamily : OptionalParameter<"std::optional<::fp8::ProductFamily>"> {
-  let parser = "::mlir::FieldParser<::fp8::ProductFamily>::parse($_parser)";
-  let printer = "$_printer << ::fp8::stringifyProductFamily(*$_self)";
+def FP8_GivenFamily : OptionalParameter<"std::optional<::fp8::MatmulFamily>"> {
+  let parser = "::mlir::FieldParser<::fp8::MatmulFamily>::parse($_parser)";
+  let printer = "$_printer << ::fp8::stringifyMatmulFamily(*$_self)";
 }
 def FP8_GivenBool : OptionalParameter<"std::optional<bool>"> {
   let parser = "::mlir::FieldParser<bool>::parse($_parser)";
   let printer = "$_printer << (*$_self ? \"true\" : \"false\")";
 }
 
-def FP8_ProductConfigAttr : AttrDef<FP8_Dialect, "ProductConfig"> {
+def FP8_MatmulConfigAttr : AttrDef<FP8_Dialect, "MatmulConfig"> {
   let mnemonic = "product_config";
-  let summary = "how a kernel of a GPU computes a matrix product";
+  let summary = "how a kernel of a GPU computes a matmul";
   let description = [{
-    The value of the attribute `fp8.config` of a product. `fp8-choose-configs` chooses what is not
+    The value of the attribute `fp8.config` of a matmul. `fp8-choose-configs` chooses what is not
     given, so a user or a tuner names only what is to differ from the compiler's choice.
 
     - `family`: the instructions: `wgmma` on sm_90a, `tcgen05` on sm_100a, `mma` on every chip.
     - `tile_m`, `tile_n`: rows and columns of the result that a block of threads computes at a time.
-    - `stages`: buffers in shared memory that loads fill ahead of the products.
-    - `swapped`: whether the kernel computes the transposed product, so that `tile_m` counts columns of the
+    - `stages`: buffers in shared memory that loads fill ahead of the matmuls.
+    - `swapped`: whether the kernel computes the transposed matmul, so that `tile_m` counts columns of the
       result and `tile_n` rows; not for `mma`.
 
     Example: `#fp8.product_config<family = wgmma, tile_n = 64, swapped = true>`

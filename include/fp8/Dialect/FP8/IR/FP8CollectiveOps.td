@@ -21,7 +21,7 @@ class FP8_CollectiveOp<string mnemonic, dag ownArguments> : FP8_DpsOp<mnemonic, 
 def FP8_AllReduceOp : FP8_CollectiveOp<"all_reduce", (ins FP8_ReduceKind:$kind)> {
   let summary = "combine a tensor over all ranks of a group";
   let description = [{
-    Every rank receives the elementwise sum, maximum, minimum, mean or product of the
+    Every rank receives the elementwise sum, maximum, minimum, mean or matmul of the
     tensors of all ranks of its group. The ranks lie on the grid `on`, row by row; those
     that differ only along `axes` are a group. Sums are taken in the order of ranks, from
     the first on, in f32 for narrower floating-point types; the mean is the sum times

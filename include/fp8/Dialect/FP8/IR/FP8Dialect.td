@@ -16,12 +16,12 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def FP8_Dialect : Dialect {
   let name = "fp8";
-  let summary = "FP8 training: quantization, scaling state and scaled matrix products";
+  let summary = "FP8 training: quantization, scaling state and scaled matmuls";
   let description = [{
     The `fp8` dialect models what a training step needs to run in 8-bit
     floating point: the cast of a tensor with its scale, the largest magnitude of the
     tensor (amax), the history of amaxes from which the next scale is computed, and
-    matrix products on scaled operands. Data uses MLIR's builtin types
+    matmuls on scaled operands. Data uses MLIR's builtin types
     (`f8E4M3FN`, `f8E5M2`, `f8E8M0FNU`); the dialect has no types of its own.
 
     All operations that compute are in destination style, on tensors before
@@ -33,8 +33,8 @@ def FP8_Dialect : Dialect {
     `lib/Dialect/FP8` gives the reasons for these decisions.
 
     Terms: quantize multiplies by **scale**, dequantize by **scale_inv** (1 / scale).
-    **amax** is the largest magnitude of a tensor. A **site** is one matrix product of
-    the forward pass together with the backward products derived from it: **fprop**
+    **amax** is the largest magnitude of a tensor. A **site** is one matmul of
+    the forward pass together with the backward matmuls derived from it: **fprop**
     computes the output, **dgrad** the gradient of the input, **wgrad** that of the weight.
   }];
   let cppNamespace = "::fp8";

@@ -54,7 +54,7 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
     InterfaceMethod<[{
       Returns the extent of a block, the elements that share one scale: one entry per
       dimension of the tensor, 0 for the whole dimension. Empty: one scale for the
-      whole tensor. `contracted` marks the dimensions that the matrix product
+      whole tensor. `contracted` marks the dimensions that the matmul
       reduces over.
     }], "::llvm::SmallVector<int64_t>", "getBlockShape",
       (ins "::fp8::TensorKind":$kind, "::llvm::ArrayRef<bool>":$contracted)>,
@@ -62,7 +62,7 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
       Returns the element type of scale_inv: f32 or `f8E8M0FNU`.
     }], "::mlir::FloatType", "getScaleType", (ins)>,
     InterfaceMethod<[{
-      Returns how a product of this role accumulates along K. The recipes of this dialect
+      Returns how a matmul of this role accumulates along K. The recipes of this dialect
       use `split` for dgrad and wgrad and `fast` for the rest unless their parameter
       `accumulation` says otherwise; block scaling always uses `split`.
     }], "::fp8::Accumulation", "getAccumulation", (ins "::fp8::Role":$role)>,
@@ -72,7 +72,7 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
     }], "::std::string", "getUnfitReason", (ins "::fp8::TensorKind":$lhs, "::fp8::TensorKind":$rhs),
       "", "return \"\";">,
     InterfaceMethod<[{
-      Returns the recipe of products of this role: this recipe itself, unless it
+      Returns the recipe of matmuls of this role: this recipe itself, unless it
       contains another one for the role.
     }], "::fp8::RecipeAttrInterface", "getRecipeFor", (ins "::fp8::Role":$role),
       "", "return ::llvm::cast<::fp8::RecipeAttrInterface>($_attr);">,
@@ -146,7 +146,7 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
            "::fp8::TensorKind":$kind, "::mlir::Value":$value, "::mlir::Value":$scale), "", "return {};">,
     InterfaceMethod<[{
       Returns whether the recipe's own code, `buildDequantize`, says what the bytes of tensors
-      of this kind stand for. Products then multiply what it returns, in f32: no FP8
+      of this kind stand for. Matmuls then multiply what it returns, in f32: no FP8
       instruction computes them.
     }], "bool", "hasOwnDequantize", (ins "::fp8::TensorKind":$kind), "", "return false;">,
     InterfaceMethod<[{
@@ -192,20 +192,20 @@ def FP8_TargetAttrInterface : AttrInterface<"TargetAttrInterface"> {
       Returns the name of the target in `--target=`: "cpu", "sm_90a", …
     }], "::llvm::StringRef", "getTargetName", (ins)>,
     InterfaceMethod<[{
-      Returns why the target cannot run products of this recipe and what to use instead
+      Returns why the target cannot run matmuls of this recipe and what to use instead
       ("row scales have no kernel on sm_89 yet; use …"), or "" if it can.
     }], "::std::string", "getUnsupportedReason", (ins "::fp8::RecipeAttrInterface":$recipe)>,
     InterfaceMethod<[{
-      Returns what computes products of this role with this recipe, or why nothing does. A null
+      Returns what computes matmuls of this role with this recipe, or why nothing does. A null
       recipe stands for products of bf16.
-    }], "::fp8::ProductSupport", "describeProduct",
+    }], "::fp8::MatmulSupport", "describeMatmul",
       (ins "::fp8::RecipeAttrInterface":$recipe, "::fp8::Role":$role), "", [{
         return {"", recipe ? $_attr.getUnsupportedReason(recipe) : ""};
       }]>,
     InterfaceMethod<[{
-      Returns how many multiplications with an addition such products take per second, on the
+      Returns how many multiplications with an addition such matmuls take per second, on the
       largest machine of this kind; 0 if that is not known.
-    }], "double", "getProductRate", (ins "::fp8::RecipeAttrInterface":$recipe, "::fp8::Role":$role),
+    }], "double", "getMatmulRate", (ins "::fp8::RecipeAttrInterface":$recipe, "::fp8::Role":$role),
       "", "return 0;">,
     InterfaceMethod<[{
       Returns how many bytes per second kernels read and write in memory; 0 if that is not known.
@@ -227,7 +227,7 @@ def FP8_TargetAttrInterface : AttrInterface<"TargetAttrInterface"> {
     InterfaceMethod<[{
       Returns whether threads cost nothing and there are thousands: code without a kernel of
       its own is then a thread per element or row, however small it is. If not, loops run
-      in parallel where that pays, and products are packed.
+      in parallel where that pays, and matmuls are packed.
     }], "bool", "hasManyThreads", (ins), "", "return false;">,
     InterfaceMethod<[{
       Returns the alignment of every buffer in bytes, a power of two.

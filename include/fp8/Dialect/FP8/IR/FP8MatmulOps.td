@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Matrix products: in high precision or not yet decided (fp8.matmul), and on scaled FP8
+// Matmuls: in high precision or not yet decided (fp8.matmul), and on scaled FP8
 // operands (fp8.scaled_matmul); of groups of rows, fp8.grouped_matmul and fp8.scaled_grouped_matmul.
 
 #ifndef FP8_DIALECT_FP8_IR_FP8MATMULOPS_TD
@@ -25,7 +25,7 @@ class FP8_ContractionOp<string mnemonic, list<Trait> traits = []> : FP8_DpsOp<mn
     /// Returns the size of each iteration dimension, ShapedType::kDynamic if unknown.
     ::llvm::SmallVector<int64_t> getStaticLoopRanges();
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
-    /// Returns the destination of the product itself, the first of `outs`.
+    /// Returns the destination of the matmul itself, the first of `outs`.
     ::mlir::Value getInit() { return getOuts().front(); }
     /// Returns whether nothing is fused: the one result holds the sums, rounded to its type.
     bool isPlain() { return getEpilogue().empty() && !getOutScale() && !getRecordAmax(); }
@@ -33,28 +33,28 @@ class FP8_ContractionOp<string mnemonic, list<Trait> traits = []> : FP8_DpsOp<mn
 }
 
 def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
-  let summary = "a matrix product in high precision";
+  let summary = "a matmul in high precision";
   let description = [{
     Computes `C[c(i)] = Σ A[a(i)] · B[b(i)]` over the iteration space of the
     three `indexing_maps`, as `linalg.contract` does: any number of batch, M, N
     and K dimensions in any order, so that transposes are part of the maps.
 
-    Products are summed in f32 (in f64 if an operand is f64) in the order of the
+    Matmuls are summed in f32 (in f64 if an operand is f64) in the order of the
     reduction dimensions, the last one fastest, and the sum is rounded once to the
     element type of the result. With `accumulate` the sum is added to the value that
     `outs` holds; otherwise `outs` is only written.
 
     Ingest turns every contraction of the program into this operation.
     - `site` is the name of the site in the user's program.
-    - `role` is the role of the product at its site.
+    - `role` is the role of the matmul at its site.
     - `kinds` says which tensor of the site each operand is: an fprop multiplies input
       and weight, a dgrad grad_output and weight, a wgrad input and grad_output, in the
-      order of the operands; a product without a weight (`other`, as in attention) has two
+      order of the operands; a matmul without a weight (`other`, as in attention) has two
       inputs in the forward pass and a grad_output in the backward pass.
-    - `recipe` is the recipe of a product that becomes FP8, once that is decided: that of its
+    - `recipe` is the recipe of a matmul that becomes FP8, once that is decided: that of its
       site and role.
-    - `kept` is the reason why the product stays in high precision, once that is decided. A
-      product has a recipe or such a reason, not both.
+    - `kept` is the reason why the matmul stays in high precision, once that is decided. A
+      matmul has a recipe or such a reason, not both.
 
     `epilogue` with its inputs and extra results, `out_scale` and `record_amax` have the
     same meaning as in `fp8.scaled_matmul`, for element types of at most 32 bits; the first
@@ -69,10 +69,10 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
     Postconditions: none beyond the value.
 
     Tiling: batch, M and N dimensions. K is not tiled, because partial sums would be
-    rounded; a product that records an amax is not tiled at all.
+    rounded; a matmul that records an amax is not tiled at all.
 
     Becomes: `fp8.scaled_matmul` if the site is chosen for FP8; otherwise a packed
-    f32 product on the CPU.
+    f32 matmul on the CPU.
 
     Example:
     ```mlir
@@ -127,9 +127,9 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
   let summary = "a matrix product of two scaled FP8 tensors";
   let description = [{
     Computes `D = epilogue((lhs_scale_inv · rhs_scale_inv) · Σ lhs · rhs [+ C])`. The
-    products are summed in f32: over the whole of K (`fast`), or in parts of
+    matmuls are summed in f32: over the whole of K (`fast`), or in parts of
     128 that are added in order (`split`). The two scales are multiplied once,
-    the sum is multiplied by their product once, and with `accumulate` the value that
+    the sum is multiplied by their matmul once, and with `accumulate` the value that
     the first `outs` holds, `C`, is added once. Operands may be any mix of E4M3 and E5M2.
 
     A scale_inv of rank 0 is one scale for the whole operand. Otherwise `lhs_block` (or
@@ -145,10 +145,10 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     `epilogue_maps` (in the dimensions of the result); it yields the element of the result.
 
     Results, in this order, each with its `outs` operand:
-    - the product; with an `out_scale` it is FP8, cast with that scale;
-    - with an `out_scale`, the scale_inv and the amax of the product;
+    - the matmul; with an `out_scale` it is FP8, cast with that scale;
+    - with an `out_scale`, the scale_inv and the amax of the matmul;
     - the amax of each yielded value that `record_amax` lists by its position in the
-      yield; position 0 is the product itself and not allowed with an `out_scale`. Each is
+      yield; position 0 is the matmul itself and not allowed with an `out_scale`. Each is
       `fp8.amax` of the stored result;
     - one extra result for each further value that the region yields, stored or summed
       according to its map at the end of `epilogue_maps`, as in `fp8.quantize`.
@@ -156,7 +156,7 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     Preconditions: as for `fp8.matmul`; operands are FP8; scale_inv shapes as above; the
     first result is f32, bf16, f16, or FP8 with an `out_scale`.
 
-    Tiling: batch, M and N dimensions, in multiples of blocks. K is not tiled; a product
+    Tiling: batch, M and N dimensions, in multiples of blocks. K is not tiled; a matmul
     that records an amax is not tiled at all, because the amax is that of the whole result.
 
     Scales that differ along K (`recipe` decides their type): with E8M0 scales every
@@ -168,7 +168,7 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     several of its rows, as `y = fma(p · rhs_scale_inv, lhs_scale_inv, y)`. Both operands then
     have one K dimension and one extent along it, or 0.
 
-    Becomes: a packed product on decoded operands on the CPU.
+    Becomes: a packed matmul on decoded operands on the CPU.
 
     Example:
     ```mlir
@@ -236,13 +236,13 @@ def FP8_GroupRowsOp : Op<FP8_Dialect, "group_rows", [Pure,
     `group_ends[g]`. Ends below the end of a group before are taken as equal to it, ends beyond the
     last row as the number of rows. Rows after the last group belong to none.
 
-    A framework writes the products of a mixture of experts with this operation as their
-    operand. It takes no memory: `fp8-form-grouped-matmuls` turns it and the product into a
-    grouped product, which reads the rows in place.
+    A framework writes the matmuls of a mixture of experts with this operation as their
+    operand. It takes no memory: `fp8-form-grouped-matmuls` turns it and the matmul into a
+    grouped matmul, which reads the rows in place.
 
     Preconditions: `rows` [T, K] of floats; `group_ends` [G] of i32 or i64.
 
-    Becomes: part of `fp8.grouped_matmul` or `fp8.scaled_grouped_matmul`; or, where no product
+    Becomes: part of `fp8.grouped_matmul` or `fp8.scaled_grouped_matmul`; or, where no matmul
     reads it, a linalg.generic.
 
     Example:
@@ -279,9 +279,9 @@ class FP8_GroupedOp<string mnemonic> : FP8_DpsOp<mnemonic> {
 }
 
 def FP8_GroupedMatmulOp : FP8_GroupedOp<"grouped_matmul"> {
-  let summary = "products of groups of rows with a matrix each, in high precision";
+  let summary = "matmuls of groups of rows with a matrix each, in high precision";
   let description = [{
-    One product for each group of rows (expert), as `jax.lax.ragged_dot` and its gradients.
+    One matmul for each group of rows (expert), as `jax.lax.ragged_dot` and its gradients.
     The iteration space of `indexing_maps` has four dimensions: groups, rows, and two others. The
     dimension of the groups occurs in one map only, and the dimension of the rows in the other two:
     - forward and input gradient: an operand has a matrix per group, [G, K, N] in any
@@ -290,13 +290,13 @@ def FP8_GroupedMatmulOp : FP8_GroupedOp<"grouped_matmul"> {
     - weight gradient: the result has a matrix per group, and
       `C[g, m, n] = Σ_t A[t, m] · B[t, n]` over the rows `t` of group `g`; 0 for an empty group.
 
-    Groups are given as in `fp8.group_rows`, and are read when the product runs: their sizes change
+    Groups are given as in `fp8.group_rows`, and are read when the matmul runs: their sizes change
     neither code nor shapes. The work is that of one product of all rows.
 
     Sums, `site`, `role` and `kept` are as in `fp8.matmul`.
 
     Preconditions: maps as above, each a projected permutation; the three of them without the groups
-    are those of one product [M, K] · [K, N]; sizes of one dimension agree, `group_ends` has one entry per
+    are those of one matmul [M, K] · [K, N]; sizes of one dimension agree, `group_ends` has one entry per
     group; operands and result are of floats of at most 32 bits.
 
     Becomes: one packed f32 product per group on the CPU; one launch for all groups on a GPU, by tensor cores
@@ -330,7 +330,7 @@ def FP8_GroupedMatmulOp : FP8_GroupedOp<"grouped_matmul"> {
 }
 
 def FP8_ScaledGroupedMatmulOp : FP8_GroupedOp<"scaled_grouped_matmul"> {
-  let summary = "products of groups of rows with a matrix each, of scaled FP8 tensors";
+  let summary = "matmuls of groups of rows with a matrix each, of scaled FP8 tensors";
   let description = [{
     `fp8.grouped_matmul` of FP8 operands: the sums of group `g` are multiplied by
     `lhs_scale_inv · rhs_scale_inv`. `fast` and `split` are as in `fp8.scaled_matmul`; a weight
@@ -344,7 +344,7 @@ def FP8_ScaledGroupedMatmulOp : FP8_GroupedOp<"scaled_grouped_matmul"> {
     Preconditions: as for `fp8.grouped_matmul`; operands are FP8; scale_inv shapes as above; D of f32,
     bf16 or f16.
 
-    Becomes: one packed product of decoded operands per group on the CPU; one launch for all groups on
+    Becomes: one packed matmul of decoded operands per group on the CPU; one launch for all groups on
     a GPU.
 
     Example:

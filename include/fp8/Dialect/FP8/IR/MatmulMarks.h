@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The mark on generated code that lists the products it computes. The report reads it after
+// The mark on generated code that lists the matmuls it computes. The report reads it after
 // code generation.
 
 #ifndef FP8_DIALECT_FP8_IR_MATMULMARKS_H
@@ -14,19 +14,19 @@
 
 namespace fp8 {
 
-/// Attribute on the operation that computes products of the program (finally a call or a launch
-/// in an entry point): an array of dictionaries {site, role, code, operations}, one per product, where
-/// `code` describes in words what computes the product, and `operations` is the number of its
+/// Attribute on the operation that computes matmuls of the program (finally a call or a launch
+/// in an entry point): an array of dictionaries {site, role, code, operations}, one per matmul, where
+/// `code` describes in words what computes the matmul, and `operations` is the number of its
 /// floating-point operations, absent if a size is not known; where one call makes several launches,
-/// `location` is that of a product's launch. The lowering that replaces a product sets it; a pass that
+/// `location` is that of a matmul's launch. The lowering that replaces a matmul sets it; a pass that
 /// outlines the operation into a function or kernel moves the attribute to the call. If the operation is
 /// erased, the mark is gone too, and the report says that no code is left.
-inline constexpr llvm::StringLiteral kProductsAttrName = "fp8.products";
+inline constexpr llvm::StringLiteral kMatmulsAttrName = "fp8.matmuls";
 
-/// Returns the mark for the code of `product`, an fp8.matmul or fp8.scaled_matmul; `code` describes
+/// Returns the mark for the code of `matmul`, an fp8.matmul or fp8.scaled_matmul; `code` describes
 /// that code in words.
-template <typename ProductOp>
-mlir::ArrayAttr markProduct(ProductOp product, const llvm::Twine &code) {
+template <typename AnyMatmulOp>
+mlir::ArrayAttr markMatmul(AnyMatmulOp product, const llvm::Twine &code) {
   mlir::Builder builder(product.getContext());
   llvm::SmallVector<mlir::NamedAttribute> fields = {
       builder.getNamedAttr("site", builder.getStringAttr(product.getSite().value_or(""))),
@@ -34,8 +34,8 @@ mlir::ArrayAttr markProduct(ProductOp product, const llvm::Twine &code) {
                            builder.getStringAttr(stringifyRole(product.getRole().value_or(Role::other)))),
       builder.getNamedAttr("code", builder.getStringAttr(code))};
   auto shape = [](mlir::Value value) { return llvm::cast<mlir::ShapedType>(value.getType()).getShape(); };
-  if (auto operations = countProductOperations(product.getIndexingMapsArray(), shape(product.getLhs()),
-                                               shape(product.getRhs())))
+  if (auto operations = countMatmulOperations(product.getIndexingMapsArray(), shape(product.getLhs()),
+                                              shape(product.getRhs())))
     fields.push_back(builder.getNamedAttr("operations", builder.getI64IntegerAttr(*operations)));
   return builder.getArrayAttr(builder.getDictionaryAttr(fields));
 }

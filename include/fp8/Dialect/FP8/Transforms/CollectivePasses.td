@@ -60,20 +60,20 @@ def AverageGradients : Pass<"fp8-average-gradients", "::mlir::ModuleOp"> {
     pass reads. So every rank computes the same new parameters. The backward pass, which is
     linear in the gradient of the loss, ends at the optimizer, the norm of a clipping, a
     result of the function; and from there back to before elementwise operations on values
-    that are equal on all ranks, such as the product with the learning rate. Reads with which
+    that are equal on all ranks, such as the matmul with the learning rate. Reads with which
     the backward pass goes on keep each rank's own gradient: that of a bias for every element
     is that of the sum, too. Maxima and magnitudes do not commute with means: they end it.
     Results that are gradients of parameters, or tensors that are computed from some, are of
     means; those with the shape of a batch argument are each rank's own. `average` lists
     further results whose mean is wanted.
-    A function without products of gradients is evaluation: its loss alone is averaged.
+    A function without matmuls of gradients is evaluation: its loss alone is averaged.
 
     Errors: no loss; a carried result that depends on the batch other than through
     gradients (the statistics of a batch norm) and is not in `average`; a result that is
     a gradient by dataflow and has the shape of a parameter and of a batch argument, or of
     no argument. A result that differs from rank to rank, has the shape of a parameter, and is
-    none of these is a warning: no gradient of a product leads to it. In a function that is
-    evaluation by its products, it is one only where it is computed from what name stacks call
+    none of these is a warning: no gradient of a matmul leads to it. In a function that is
+    evaluation by its matmuls, it is one only where it is computed from what name stacks call
     a gradient (`transpose(...)`): statistics of a batch may have the shape of a parameter, too.
 
     Example:

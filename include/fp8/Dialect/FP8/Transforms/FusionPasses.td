@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The passes of stage 3: code that reads and writes whole tensors moves into adjacent casts and
-// products if that saves memory traffic. Included by Passes.td.
+// matmuls if that saves memory traffic. Included by Passes.td.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_FUSIONPASSES_TD
 #define FP8_DIALECT_FP8_TRANSFORMS_FUSIONPASSES_TD
@@ -133,11 +133,11 @@ def FoldUnitReductions : Pass<"fp8-fold-unit-reductions", "::mlir::func::FuncOp"
 }
 
 def FoldTransposes : Pass<"fp8-fold-transposes", "::mlir::func::FuncOp"> {
-  let summary = "fold transposes of FP8 operands into products";
+  let summary = "fold transposes of FP8 operands into matmuls";
   let description = [{
     Before: an operand of `fp8.scaled_matmul` may be a transposed copy of an FP8 tensor
     (`linalg.transpose`, or a generic that only permutes).
-    After: the product reads the FP8 tensor itself; the permutation is in its
+    After: the matmul reads the FP8 tensor itself; the permutation is in its
     indexing maps. Operands with scales per block stay unchanged.
 
     Example:
@@ -173,8 +173,8 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
     Before: linalg on tensors.
     After: elementwise operations (`linalg.add`, `linalg.map`, `linalg.broadcast`,
     `linalg.transpose`, … except `linalg.fill`), `linalg.reduce` and `linalg.softmax` are
-    fused `linalg.generic` operations. An operation that read the result of a product
-    through a reshape works on the product's own dimensions. No bit of any result changes.
+    fused `linalg.generic` operations. An operation that read the result of a matmul
+    through a reshape works on the matmul's own dimensions. No bit of any result changes.
 
     The fusion is upstream's, with a control function of our own: a producer moves into its
     consumer if nothing is computed more often than before, or if computing it again is
@@ -228,15 +228,15 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
 }
 
 def FuseEpilogues : Pass<"fp8-fuse-epilogues", "::mlir::func::FuncOp"> {
-  let summary = "fuse readers of a product's result into its epilogue";
+  let summary = "fuse readers of a matmul's result into its epilogue";
   let description = [{
-    Before: products, in FP8 or kept in high precision, write their result; elementwise
+    Before: matmuls, in FP8 or kept in high precision, write their result; elementwise
     `linalg.generic` operations, `fp8.quantize` and `fp8.amax` read it.
-    After: a reader of the result is in the `epilogue` region of the product if all its
-    other operands are computed before the product: bias, activation, residual, gate, cast.
-    - A quantize whose scale is known before the product (delayed scaling) gives the product
+    After: a reader of the result is in the `epilogue` region of the matmul if all its
+    other operands are computed before the matmul: bias, activation, residual, gate, cast.
+    - A quantize whose scale is known before the matmul (delayed scaling) gives the matmul
       an FP8 result. If the scale depends on the result itself (current scaling), the
-      product records the amax while it writes the result.
+      matmul records the amax while it writes the result.
     - A result with other readers is stored as an extra result, or as the first result if
       it is the one to cast or the only one that is read.
     - Of the readers of an extra result, the amax moves into the epilogue as well, and so
@@ -248,7 +248,7 @@ def FuseEpilogues : Pass<"fp8-fuse-epilogues", "::mlir::func::FuncOp"> {
     changes.
 
     Not fused: readers through a reshape (`fp8-fuse-elementwise` moves reshapes behind such
-    readers), bodies with a gather, quantizes of sums that are accumulated, products of f64,
+    readers), bodies with a gather, quantizes of sums that are accumulated, matmuls of f64,
     and readers that would give the loop more inputs than the target allows (16 on the CPU).
 
     Example:

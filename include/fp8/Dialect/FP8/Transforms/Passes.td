@@ -70,17 +70,17 @@ include "fp8/Dialect/FP8/Transforms/FusionPasses.td"
 //===----------------------------------------------------------------------===//
 
 def SelectLayouts : Pass<"fp8-select-layouts", "::mlir::func::FuncOp"> {
-  let summary = "casts also write the layouts that products on tensor cores read";
+  let summary = "casts also write the layouts that matmuls on tensor cores read";
   let description = [{
-    For a target whose products read FP8 operands only as rows along the contracted dimensions
+    For a target whose matmuls read FP8 operands only as rows along the contracted dimensions
     (`Chips.h`); others are left alone.
 
-    Before: scaled products read what casts write, in any order of its dimensions.
-    After: an `fp8.quantize` whose data a product reads in another order than batches, rows, contracted
-    dimensions has a `data_t` in this order, and the product reads that. Products that want the same order share it;
+    Before: scaled matmuls read what casts write, in any order of its dimensions.
+    After: an `fp8.quantize` whose data a matmul reads in another order than batches, rows, contracted
+    dimensions has a `data_t` in this order, and the matmul reads that. Matmuls that want the same order share it;
     an `fp8.quantize` has one such layout. An `fp8.quantize_blocks` has a direction with a transposition for every order
-    that its products want; a direction that nothing reads in the tensor's own order is left out. The products'
-    `lhs_block` and `rhs_block` follow. Other operands are copied before the product (`convert-fp8-to-gpu`).
+    that its matmuls want; a direction that nothing reads in the tensor's own order is left out. The matmuls'
+    `lhs_block` and `rhs_block` follow. Other operands are copied before the matmul (`convert-fp8-to-gpu`).
 
     Example:
     ```mlir
@@ -131,14 +131,14 @@ def SelectLayouts : Pass<"fp8-select-layouts", "::mlir::func::FuncOp"> {
 }
 
 def PackScales : Pass<"fp8-pack-scales", "::mlir::func::FuncOp"> {
-  let summary = "E8M0 scales of products in the order that tensor cores read";
+  let summary = "E8M0 scales of matmuls in the order that tensor cores read";
   let description = [{
-    For a target whose products read E8M0 scales packed (`Chips.h`); others are left alone.
+    For a target whose matmuls read E8M0 scales packed (`Chips.h`); others are left alone.
 
-    Before: scaled products read E8M0 scales in the dimensions of their operands.
+    Before: scaled matmuls read E8M0 scales in the dimensions of their operands.
     After: they read the result of `fp8.pack_scales` of these scales as [batches, rows, contracted dimension], rows and
     batches in the order of the result; scales in another order are transposed first, and scales of blocks of several rows
-    are repeated for each row; an operand without rows has one. The groups of a grouped product are batches of the operand
+    are repeated for each row; an operand without rows has one. The groups of a grouped matmul are batches of the operand
     that has them.
 
     Example:
@@ -260,7 +260,7 @@ def VerifyStage : Pass<"fp8-verify-stage", "::mlir::ModuleOp"> {
       `fp8.quantize` (or an argument), one without reads FP8 tensors of the program;
       the state is in the last arguments of public functions;
     - `fusion`: one quantize per tensor, format and scale; no named elementwise operation
-      but `linalg.fill`; no product reads a transposed copy of an FP8 tensor;
+      but `linalg.fill`; no matmul reads a transposed copy of an FP8 tensor;
     - `batching`: at most one `fp8.update_amax_history` per update point (one per
       function now) and one `fp8.all_reduce` before it;
     - `bufferize`: no tensors;

@@ -10,21 +10,21 @@
 include "mlir/Pass/PassBase.td"
 
 def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
-  let summary = "decide which matrix products become FP8, and say why the others do not";
+  let summary = "decide which matmuls become FP8, and say why the others do not";
   let description = [{
     Before: every contraction is an `fp8.matmul` with site and role.
     After: those that stay in high precision have a reason in `kept`; all others
     are to become FP8 and have the `recipe` of their role. A recipe that the target which the module names (`fp8.target`)
-    has no kernels for is an error at the first product that would become FP8.
+    has no kernels for is an error at the first matmul that would become FP8.
 
-    `sites=linear` takes the products of a weight, with `attention` also those of two
+    `sites=linear` takes the matmuls of a weight, with `attention` also those of two
     activations, as the two of attention, and their gradients. What has none stays, and so does
     what only selects rows, by an operand that is 0 or 1 everywhere (a comparison
     that is converted to a float: one-hot embeddings, dispatch masks), with its
     gradients.
 
-    `fprop`, `dgrad` and `wgrad` keep the products of a role as the program has
-    them, by the name of their type: no type is changed. A product that the program
+    `fprop`, `dgrad` and `wgrad` keep the matmuls of a role as the program has
+    them, by the name of their type: no type is changed. A matmul that the program
     has in a wider type (f32 where bf16 is asked for) stays in that, and its reason
     says so; one that it has in another type is an error. `none` keeps it in any type.
 
@@ -36,7 +36,7 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     `site-recipes` gives sites recipes of their own: the first pair whose regex matches a
     site holds for it, before `fprop`, `dgrad`, `wgrad` and `recipe`. A word instead of a
     recipe is `none` or a type, as in `fprop`. Such a recipe that the target has no
-    kernels for, or that does not fit the product, is no error: the site stays in high
+    kernels for, or that does not fit the matmul, is no error: the site stays in high
     precision for that reason.
 
     Example:
@@ -63,15 +63,15 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"",
-           "the recipe to be applied, as an attribute; empty: every product stays as it is">,
+           "the recipe to be applied, as an attribute; empty: every matmul stays as it is">,
     Option<"sites", "sites", "std::string", "\"linear\"",
-           "linear (products of a weight), all, or a regex searched in site names">,
+           "linear (matmuls of a weight), all, or a regex searched in site names">,
     Option<"attention", "attention", "bool", "false",
-           "with sites=linear: products of two activations and their gradients, too">,
+           "with sites=linear: matmuls of two activations and their gradients, too">,
     Option<"keep", "keep", "std::string", "\"\"", "regex of sites that stay as they are">,
     Option<"first", "first", "int64_t", "0", "sites of the first N layers stay as they are">,
     Option<"last", "last", "int64_t", "0", "sites of the last N layers stay as they are">,
-    Option<"fprop", "fprop", "std::string", "\"\"", "type in which forward products stay; empty: FP8">,
+    Option<"fprop", "fprop", "std::string", "\"\"", "type in which forward matmuls stay; empty: FP8">,
     Option<"dgrad", "dgrad", "std::string", "\"\"", "type in which input gradients stay; empty: FP8">,
     Option<"wgrad", "wgrad", "std::string", "\"\"", "type in which weight gradients stay; empty: FP8">,
     Option<"siteRecipes", "site-recipes", "std::string", "\"\"",
@@ -82,7 +82,7 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     Option<"allowUnsupported", "allow-unsupported", "bool", "false",
            "choose sites for a recipe that the target has no kernels for, to look at the IR">,
     Option<"allowUnused", "allow-unused", "bool", "false",
-           "options that no product fits are listed on the module, and are no errors">
+           "options that no matmul fits are listed on the module, and are no errors">
   ];
 }
 
@@ -129,12 +129,12 @@ def RaiseDequantization : Pass<"fp8-raise-dequantization"> {
   let summary = "turn the program's own dequantization of FP8 tensors into fp8.dequantize";
   let description = [{
     Before: `fp8-select-sites` has decided every site. The program may pass FP8 tensors to
-    products: directly, or extended and multiplied (or divided) by one scale per tensor,
+    matmuls: directly, or extended and multiplied (or divided) by one scale per tensor,
     written in one op or several.
-    After: each such operand of a product without `kept` is the result of an
-    `fp8.dequantize`; transposes and broadcasts are in the maps of the product.
-    Roundings that the program wrote between the FP8 data and the product are gone: the
-    product multiplies the FP8 data and applies the scale to the sum. Operands of products
+    After: each such operand of a matmul without `kept` is the result of an
+    `fp8.dequantize`; transposes and broadcasts are in the maps of the matmul.
+    Roundings that the program wrote between the FP8 data and the matmul are gone: the
+    matmul multiplies the FP8 data and applies the scale to the sum. Operands of matmuls
     with `kept` stay unchanged.
 
     Example:
@@ -173,19 +173,19 @@ def RaiseDequantization : Pass<"fp8-raise-dequantization"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
-def CollapseProducts : Pass<"fp8-collapse-products"> {
-  let summary = "give products with a scale per block one K dimension";
+def CollapseMatmuls : Pass<"fp8-collapse-matmuls"> {
+  let summary = "give matmuls with a scale per block one K dimension";
   let description = [{
-    Before: `fp8-select-sites` has put the recipe on every product that becomes FP8.
-    After: where the recipe has a scale per row or block, the product has one K dimension,
+    Before: `fp8-select-sites` has put the recipe on every matmul that becomes FP8.
+    After: where the recipe has a scale per row or block, the matmul has one K dimension,
     so that a block of 128 is 128 neighbours along K, whatever dimensions K had. Where blocks
-    span several rows or columns of an operand (`[128, 128]`), the product has one dimension for
+    span several rows or columns of an operand (`[128, 128]`), the matmul has one dimension for
     these as well. Operands are collapsed, and transposed first where the dimensions are not
-    neighbours; results are expanded. Other products stay unchanged.
+    neighbours; results are expanded. Other matmuls stay unchanged.
 
     Example:
     ```mlir
-    // fp8-opt --fp8-collapse-products
+    // fp8-opt --fp8-collapse-matmuls
     func.func @wgrad(%x: tensor<4x64x16xbf16>, %dy: tensor<4x64x32xbf16>, %i: tensor<16x32xf32>) -> tensor<16x32xf32> {
       %dw = fp8.matmul site("fc") role(wgrad) kinds(input, grad_output) recipe(#fp8.block_scaling)
         ins(%x, %dy : tensor<4x64x16xbf16>, tensor<4x64x32xbf16>) outs(%i : tensor<16x32xf32>)
@@ -211,13 +211,13 @@ def CollapseProducts : Pass<"fp8-collapse-products"> {
 }
 
 def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
-  let summary = "turn the chosen matrix products into FP8 products of quantized tensors";
+  let summary = "turn the chosen matmuls into FP8 matmuls of quantized tensors";
   let description = [{
     Before: `fp8-select-sites` has decided every site and its recipe.
     After: every `fp8.matmul` without `kept` is an `fp8.scaled_matmul` on the
     results of `fp8.quantize`. A tensor is quantized once per format, however many
     sites read it, and before any reshapes that the sites read it through. If an
-    operand is the result of an `fp8.dequantize`, the product reads the FP8 data and the
+    operand is the result of an `fp8.dequantize`, the matmul reads the FP8 data and the
     scale of that operation instead; a product of two such operands has no recipe.
 
     A stateful recipe gives every quantized tensor a column of the state. The state
@@ -283,7 +283,7 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"",
-           "the recipe of products that have none, as an attribute">,
+           "the recipe of matmuls that have none, as an attribute">,
     Option<"calibrate", "calibrate", "bool", "false", "functions without gradients update the state too">,
     Option<"stochasticRounding", "stochastic-rounding", "bool", "false",
            "casts of gradients round stochastically; an error if there is none">,
@@ -300,13 +300,13 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
 }
 
 def FormGroupedMatmuls : Pass<"fp8-form-grouped-matmuls"> {
-  let summary = "turn products of fp8.group_rows into grouped products";
+  let summary = "turn matmuls of fp8.group_rows into grouped matmuls";
   let description = [{
     Before: `fp8.matmul` and `fp8.scaled_matmul` multiply groups of rows as `fp8.group_rows`
     [G, T, K]. The recipe has cast the rows [T, K] themselves.
-    After: each such product is one `fp8.grouped_matmul` or `fp8.scaled_grouped_matmul`, which reads the
-    rows in place. A product that is added to its destination adds after the grouped product. No
-    `fp8.group_rows` is left: those that no such product reads become a `linalg.generic`.
+    After: each such matmul is one `fp8.grouped_matmul` or `fp8.scaled_grouped_matmul`, which reads the
+    rows in place. A matmul that is added to its destination adds after the grouped matmul. No
+    `fp8.group_rows` is left: those that no such matmul reads become a `linalg.generic`.
 
     Example:
     ```mlir
@@ -487,7 +487,7 @@ def KeepParameters : Pass<"fp8-keep-parameters", "::mlir::ModuleOp"> {
     before the loop, of which the loop reads slices.
 
     Not kept are other casts inside of loops and branches (with current scaling, each slice has a scale of its
-    own), casts of what is computed by products or from other state,
+    own), casts of what is computed by matmuls or from other state,
     and, where scales are part of the state, casts of weights whose new value is not computed where the scale
     changes: an optimizer outside of the program gives the new weight only after the new scale. If no cast of a weight is kept, that is an error. `fp8.parameter_casts` on the module lists all.
 
@@ -549,7 +549,7 @@ def KeepParameters : Pass<"fp8-keep-parameters", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"allowUnused", "allow-unused", "bool", "false",
-           "that no product of a weight becomes FP8 is listed on the module, and is no error">
+           "that no matmul of a weight becomes FP8 is listed on the module, and is no error">
   ];
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
 }

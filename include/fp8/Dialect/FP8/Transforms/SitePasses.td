@@ -10,7 +10,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def JoinProducts : Pass<"fp8-join-products"> {
+def JoinProducts : Pass<"fp8-join-matmuls"> {
   let summary = "join an elementwise product and the sum over it into one contraction";
   let description = [{
     Before: a matrix product may be written as an elementwise product (of
@@ -19,11 +19,11 @@ def JoinProducts : Pass<"fp8-join-products"> {
     the values stay the same: nothing else reads the elementwise product, and its type,
     f32 or f64, is the type of the sum. Other pairs stay unchanged and are listed in the
     report. Products without an M or N dimension (norms, means, dot products) are not
-    matrix products and stay unchanged as well.
+    matmuls and stay unchanged as well.
 
     Example:
     ```mlir
-    // fp8-opt --fp8-join-products
+    // fp8-opt --fp8-join-matmuls
     func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %e: tensor<4x8xf32>, %i: tensor<4xf32>) -> tensor<4xf32> {
       %p = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>,
                                             affine_map<(m, k) -> (m, k)>], iterator_types = ["parallel", "parallel"]}
@@ -68,7 +68,7 @@ def RaiseContractions : Pass<"fp8-raise-contractions"> {
     - Other code that the body applies to an operand becomes an op of its own.
     - A summed dimension of one operand only is added to the other operand, which is
       broadcast along it.
-    - A dimension of the result only is left out of the product; the sums are broadcast
+    - A dimension of the result only is left out of the matmul; the sums are broadcast
       along it.
 
     Contractions of integers, complex numbers and memrefs stay unchanged, and so do
@@ -107,7 +107,7 @@ def MixedPrecision : Pass<"fp8-mixed-precision", "::mlir::ModuleOp"> {
     `fp8.mixed_precision` on an operation or around it (see `fp8-scope-mixed-precision`) is that of the operation.
     After, for bf16 and f16:
     - contractions round operands of f32 to the type, each value once, sum in f32 and round the sum to the
-      type. A parameter stays f32, and its rounded copy is what products read; its gradient (the result of a
+      type. A parameter stays f32, and its rounded copy is what matmuls read; its gradient (the result of a
       wgrad) is rounded like every product, and f32 for those that read it, so that optimizers run in f32.
     - exp, log, pow, rsqrt and their kin run in f32, and so do sums and other reductions, convolutions among
       them. The parts of a norm or a softmax that follow its reduction therefore run in f32, too.
@@ -118,7 +118,7 @@ def MixedPrecision : Pass<"fp8-mixed-precision", "::mlir::ModuleOp"> {
 
     For tf32, operands of contractions are rounded to 10 bits of mantissa, nearest, ties away from zero, as
     `cvt.rna.tf32.f32` does; everything else is in f32, also of narrow values from around. Such a product of f32 operands has the attribute
-    `fp8.tf32`: the tensor cores of a GPU may multiply it as TF32. Products that are not f32, such as those of a
+    `fp8.tf32`: the tensor cores of a GPU may multiply it as TF32. Matmuls that are not f32, such as those of a
     program that chose bf16 itself, stay unchanged.
 
     Example:
@@ -164,11 +164,11 @@ def FoldIntoMatmul : Pass<"fp8-fold-into-matmul"> {
   let description = [{
     Before: transposes, broadcasts, reshapes and casts around an `fp8.matmul` are
     ops of their own, named or generic, in chains.
-    After: those that change no value are part of the product. It reads an operand
+    After: those that change no value are part of the matmul. It reads an operand
     through transposes, broadcasts, `tensor.cast` and extensions of bf16 or f16 to f32,
     and writes its result through transposes and the rounding of an f32 sum to bf16
     or f16 if that is the only use of the result. An operand that the program rounds stays
-    rounded. A reshape splits dimensions of the product, if all operands and results with
+    rounded. A reshape splits dimensions of the matmul, if all operands and results with
     such a dimension split it into the same static sizes; other reshapes stay, because they
     move no data.
 
@@ -255,11 +255,11 @@ def WidenSums : Pass<"fp8-widen-sums"> {
 def RaiseRowGroups : Pass<"fp8-raise-row-groups"> {
   let summary = "turn masks that divide rows among groups into fp8.group_rows";
   let description = [{
-    Before: frameworks write a product of groups of rows (`jax.lax.ragged_dot`, mixture of
+    Before: frameworks write a matmul of groups of rows (`jax.lax.ragged_dot`, mixture of
     experts) as a product of all rows with the matrices of all groups, where a mask, computed
     from the groups' sizes, sets the rows of other groups to zero: for G groups, G times
     the work.
-    After: where products alone read such a masked tensor, it is an `fp8.group_rows`. The mask must be
+    After: where matmuls alone read such a masked tensor, it is an `fp8.group_rows`. The mask must be
     `start[g] <= t and t < end[g]` with the number of the row `t`; `start` and `end` are tensors
     of integers, and each start is the end before it, the first 0, for every value
     that the ends may have. Other masks stay unchanged.
@@ -315,7 +315,7 @@ def InferSites : Pass<"fp8-infer-sites", "::mlir::ModuleOp"> {
     locations give sites their names and decide where dataflow leaves a doubt.
     What they leave in doubt counts as forward, with a remark that says why.
     `fp8.site` and `fp8.role`, where the user set them, win and are consumed.
-    Products in a scope called `update(…)` are part of an optimizer's update: they
+    Matmuls in a scope called `update(…)` are part of an optimizer's update: they
     are no layers, whatever their operands, and stay in high precision.
     Each function is analysed on its own, but for what its arguments are: a
     parameter that one function trains is one in all, by its name. Equal names are
@@ -357,20 +357,20 @@ def InferSites : Pass<"fp8-infer-sites", "::mlir::ModuleOp"> {
 def ScaleLoss : Pass<"fp8-scale-loss", "::mlir::ModuleOp"> {
   let summary = "loss scaling: scale the backward pass, skip steps that overflow";
   let description = [{
-    Before: one function is the whole training step; products have sites and kinds. The `loss` is a scalar
+    Before: one function is the whole training step; matmuls have sites and kinds. The `loss` is a scalar
     result. A function without gradients is left alone.
     After: gradients are computed times the state tensor `loss_scale`, and divided by it where the optimizer
     reads them or the function returns them, by one `fp8.unscale`, which also notes an Inf or NaN. Then every
     carried argument keeps its value; states of the program, such as those of random numbers, move on.
     In a program of several ranks one `fp8.all_reduce` combines what they noted: all skip the same steps.
     `fp8.update_loss_scale` computes the next scale. The operation also looks at the f16 gradients of outputs
-    that products read: a cast to FP8 saturates, and would hide an overflow. Those inside of loops are not
+    that matmuls read: a cast to FP8 saturates, and would hide an overflow. Those inside of loops are not
     looked at; an overflow there is seen where it reaches a gradient that leaves the loop.
 
     Exporters fold the gradient of the loss, which is 1, into other constants, so there is no one value to
-    scale. But all that the backward pass computes from it is linear in it: sums, products with other values,
+    scale. But all that the backward pass computes from it is linear in it: sums, matmuls with other values,
     slices, casts, choices. The scale enters as early as it can without scaling anything that the loss is
-    computed from: at the operands of gradient products, or at the product, in front of these, of two values
+    computed from: at the operands of gradient matmuls, or at the matmul, in front of these, of two values
     that no gradient enters. It is divided out in front of everything that is not linear, so that whatever is
     not found to be a gradient is computed as before.
 

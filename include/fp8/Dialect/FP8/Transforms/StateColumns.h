@@ -28,7 +28,7 @@ struct StateColumn {
 };
 
 /// An operand of a site, which identifies a column. `operand` distinguishes the two inputs of a
-/// product without a weight and is 0 for all others.
+/// matmul without a weight and is 0 for all others.
 struct ColumnKey {
   std::string site;
   TensorKind kind;

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Options of the user's that choose products and that no product of the program fits. An option is then
+// Options of the user's that choose matmuls and that no matmul of the program fits. An option is then
 // probably misspelt, and would silently do nothing. Who compiles a model in several programs can have them
-// reported instead of refused, because an option may fit a product of another program.
+// reported instead of refused, because an option may fit a matmul of another program.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_UNUSEDOPTIONS_H
 #define FP8_DIALECT_FP8_TRANSFORMS_UNUSEDOPTIONS_H
@@ -16,7 +16,7 @@
 
 namespace fp8 {
 
-/// An option that no product fits.
+/// An option that no matmul fits.
 struct UnusedOption {
   std::string option;                ///< "sites"
   std::optional<int64_t> place = {}; ///< of several options of this name, from 0

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// E8M0 scales of products become packed scales, for targets whose tensor cores read them in this order.
+// E8M0 scales of matmuls become packed scales, for targets whose tensor cores read them in this order.
 
 #include "ScaledProducts.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
@@ -163,7 +163,7 @@ Value repeatForRows(OpBuilder &b, Location loc, Value scales, Value data, ArrayR
 
 template <typename Op>
 void packScales(Op op) {
-  bool isEmpty = llvm::is_contained(op.getStaticLoopRanges(), 0); // such a product has no kernel
+  bool isEmpty = llvm::is_contained(op.getStaticLoopRanges(), 0); // such a matmul has no kernel
   if (isEmpty || !hasScalesOf32(op, /*isLhs=*/true) || !hasScalesOf32(op, /*isLhs=*/false))
     return;
   OpBuilder builder(op);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A common view of scaled products, grouped or not, for passes that arrange their operands. Private to the
+// A common view of scaled matmuls, grouped or not, for passes that arrange their operands. Private to the
 // library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_BATCHING_SCALEDPRODUCTS_H
@@ -12,7 +12,7 @@
 
 namespace fp8 {
 
-/// Returns the dimensions of a product; the groups of a grouped one are batches of the operand that has them.
+/// Returns the dimensions of a matmul; the groups of a grouped one are batches of the operand that has them.
 inline ContractionDims getOperandDims(ScaledMatmulOp op) { return op.getContractionDims(); }
 inline ContractionDims getOperandDims(ScaledGroupedMatmulOp op) {
   ContractionDims dims = op.getContractionDims();

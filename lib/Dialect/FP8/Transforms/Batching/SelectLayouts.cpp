@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products on tensor cores read rows along the contracted dimensions. The cast that produces an operand in
-// another order writes it in this order too, so that nothing is copied between the cast and the product.
+// Matmuls on tensor cores read rows along the contracted dimensions. The cast that produces an operand in
+// another order writes it in this order too, so that nothing is copied between the cast and the matmul.
 
 #include "Recipe/ParameterCasts.h"
 #include "ScaledProducts.h"
@@ -84,17 +84,17 @@ void readTransposed(RewriterBase &rewriter, Op op, OpOperand &operand, Value dat
   });
 }
 
-/// Returns what `body` returns for the product that `operand` belongs to.
+/// Returns what `body` returns for the matmul that `operand` belongs to.
 template <typename Body>
-decltype(auto) withProduct(OpOperand &operand, Body body) {
+decltype(auto) withMatmul(OpOperand &operand, Body body) {
   if (auto op = dyn_cast<ScaledMatmulOp>(operand.getOwner()))
     return body(op);
   return body(cast<ScaledGroupedMatmulOp>(operand.getOwner()));
 }
 
-/// Lets `operand` of a product read `dataT`, whose dimension d is dimension order[d] of what it reads now.
+/// Lets `operand` of a matmul read `dataT`, whose dimension d is dimension order[d] of what it reads now.
 void readTransposed(RewriterBase &rewriter, OpOperand &operand, Value dataT, ArrayRef<int64_t> order) {
-  withProduct(operand, [&](auto op) { readTransposed(rewriter, op, operand, dataT, order); });
+  withMatmul(operand, [&](auto op) { readTransposed(rewriter, op, operand, dataT, order); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -121,7 +121,7 @@ FailureOr<SmallVector<int64_t>> orderBefore(ArrayRef<ReassociationIndices> group
   return before;
 }
 
-/// The reshapes between a result of a cast and what a product reads of it.
+/// The reshapes between a result of a cast and what a matmul reads of it.
 class Reshapes {
 public:
   /// Finds the result of an fp8.quantize_blocks behind `value`; source() is null if there is none.
@@ -210,11 +210,11 @@ struct BlockReader {
   OpOperand *operand;
   SmallVector<int64_t> order;       ///< of the operand's dimensions
   SmallVector<int64_t> sourceOrder; ///< of the dimensions of the cast
-  unsigned direction;               ///< of the cast, that the product reads
+  unsigned direction;               ///< of the cast, that the matmul reads
 };
 
 OpOperand &getScaleOperand(OpOperand &data) {
-  return withProduct(data, [&](auto op) -> OpOperand & {
+  return withMatmul(data, [&](auto op) -> OpOperand & {
     return &data == &op.getLhsMutable() ? op.getLhsScaleInvMutable() : op.getRhsScaleInvMutable();
   });
 }
@@ -258,7 +258,7 @@ QuantizeBlocksOp addDirections(RewriterBase &rewriter, QuantizeBlocksOp op, Arra
   return created;
 }
 
-/// Lets the product of `reader` read `direction` of `cast`, data and scale_inv.
+/// Lets the matmul of `reader` read `direction` of `cast`, data and scale_inv.
 template <typename Op>
 void readDirection(RewriterBase &rewriter, Op op, const BlockReader &reader, QuantizeBlocksOp cast,
                    unsigned direction) {
@@ -292,7 +292,7 @@ LogicalResult addLayouts(RewriterBase &rewriter, QuantizeBlocksOp op, ArrayRef<B
   llvm::append_range(replacements, created.getResults().drop_front(before + added));
   rewriter.replaceOp(op, replacements);
   for (auto [reader, direction] : llvm::zip_equal(readers, directions))
-    withProduct(*reader.operand, [&, &reader = reader, direction = direction](auto op) {
+    withMatmul(*reader.operand, [&, &reader = reader, direction = direction](auto op) {
       readDirection(rewriter, op, reader, created, direction);
     });
   RewritePatternSet patterns(created.getContext());
@@ -302,7 +302,7 @@ LogicalResult addLayouts(RewriterBase &rewriter, QuantizeBlocksOp op, ArrayRef<B
   return applyOpPatternsGreedily(created.getOperation(), std::move(patterns), config);
 }
 
-/// Returns whether the product's kernel reads FP8 operands in no order but rows along K.
+/// Returns whether the matmul's kernel reads FP8 operands in no order but rows along K.
 bool readsRows(ScaledMatmulOp op, const Chip &chip) {
   if (!chip.readsTransposedFP8)
     return true;
@@ -313,7 +313,7 @@ bool readsRows(ScaledMatmulOp op, const Chip &chip) {
       for (auto [size, dim] : llvm::zip_equal(*block, map.getResults()))
         if (llvm::is_contained(op.getContractionDims().k, cast<AffineDimExpr>(dim).getPosition()))
           extent = std::max(extent, size);
-  return extent != 0 && getBlockFamily(chip, extent) == ProductFamily::mma;
+  return extent != 0 && getBlockFamily(chip, extent) == MatmulFamily::mma;
 }
 
 class SelectLayouts : public impl::SelectLayoutsBase<SelectLayouts> {

@@ -7,7 +7,7 @@
 // grows with the square of the program's length.
 //
 // A destination that is needed elsewhere is replaced as well: elementwise operations may have an
-// operand as destination, and products have the tensor that they are added to. Upstream's
+// operand as destination, and matmuls have the tensor that they are added to. Upstream's
 // elimination of empty tensors would put both into one buffer: it follows destinations back to a
 // tensor.empty without checking what else reads the tensors in between.
 

@@ -150,7 +150,7 @@ void Averager::warn(OpOperand &result) const {
                                      << " takes its mean";
 }
 
-/// Warns of results that may be the gradient of a parameter: one that no product's gradient leads to, or a
+/// Warns of results that may be the gradient of a parameter: one that no matmul's gradient leads to, or a
 /// new value of a scalar parameter.
 void Averager::warnOfOthers(const GradientReads &gradients, unsigned loss) const {
   for (OpOperand &result : getReturn()->getOpOperands()) {
@@ -176,7 +176,7 @@ bool Averager::isOfNamedGradient(OpOperand &result) const {
   return false;
 }
 
-/// The same for a function without products of gradients, such as that of a normalization alone. Most are
+/// The same for a function without matmuls of gradients, such as that of a normalization alone. Most are
 /// evaluations, whose statistics of a batch may have the shape of a parameter: only names tell.
 void Averager::warnOfNamedGradients() const {
   for (OpOperand &result : getReturn()->getOpOperands())
@@ -229,7 +229,7 @@ LogicalResult Averager::verifyCarried() {
 }
 
 LogicalResult Averager::run() {
-  bool hasGradients = hasGradientProducts(function),
+  bool hasGradients = hasGradientMatmuls(function),
        hasLoss = hasGradients || givenLoss >= 0 || findScalarResults(function).size() == 1;
   if (hasLoss) {
     FailureOr<unsigned> loss = findLoss(function, givenLoss, "data parallelism");

@@ -106,7 +106,7 @@ FailureOr<ReduceKind> Converter::getReduction(Operation *op, shard::ReductionKin
     return ReduceKind::min;
   case shard::ReductionKind::Average:
     return ReduceKind::mean;
-  case shard::ReductionKind::Product:
+  case shard::ReductionKind::MatmulView:
     return ReduceKind::product;
   default:
     return op->emitError() << "reduction '" << shard::stringifyReductionKind(kind)

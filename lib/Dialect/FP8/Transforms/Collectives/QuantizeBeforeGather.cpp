@@ -32,7 +32,7 @@ RankedTensorType shardOf(RankedTensorType whole, AllGatherOp gather, int64_t ran
   return whole.clone(shape);
 }
 
-/// Returns the recipe of the products that read FP8 data, through views; null if there is none.
+/// Returns the recipe of the matmuls that read FP8 data, through views; null if there is none.
 RecipeAttrInterface findRecipe(Value data) {
   for (Operation *user : data.getUsers()) {
     if (auto recipe = user->getAttrOfType<RecipeAttrInterface>("recipe"))
@@ -105,7 +105,7 @@ public:
       if (std::string obstacle = findObstacle(user); !obstacle.empty())
         return obstacle;
     if (gathered == 0)
-      return "no FP8 product reads it";
+      return "no FP8 matmul reads it";
     if (gathered >= countBytes(input))
       return "its casts have no fewer bytes (" + std::to_string(gathered) + ")";
     return "";

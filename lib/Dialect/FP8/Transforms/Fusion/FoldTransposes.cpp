@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products read FP8 tensors in any layout, so transposes of their operands are folded into
+// Matmuls read FP8 tensors in any layout, so transposes of their operands are folded into
 // indexing maps.
 
 #include "EraseUnused.h"

@@ -87,7 +87,7 @@ static bool shouldFuse(OpOperand *operand, bool recompute) {
 }
 
 static bool computesElements(Operation *op) {
-  return isa_and_nonnull<linalg::GenericOp>(op) || (op && fp8::ProductResults::of(op));
+  return isa_and_nonnull<linalg::GenericOp>(op) || (op && fp8::MatmulResults::of(op));
 }
 
 /// Returns the reader at `operand` if it is an elementwise generic, which can work on any shape of
@@ -97,7 +97,7 @@ static linalg::GenericOp getReshapableReader(OpOperand *operand) {
   return reader && reader.getNumReductionLoops() == 0 ? reader : linalg::GenericOp();
 }
 
-/// Returns whether an elementwise generic reads the result of a product or another generic through
+/// Returns whether an elementwise generic reads the result of a matmul or another generic through
 /// a collapse_shape. The generic can then work on the uncollapsed dimensions, adjacent to the
 /// producer, and its result is collapsed instead.
 static bool readsCollapsedResult(OpOperand *operand) {
@@ -105,14 +105,14 @@ static bool readsCollapsedResult(OpOperand *operand) {
   return reshape && getReshapableReader(operand) && computesElements(reshape.getSrc().getDefiningOp());
 }
 
-/// Returns whether an elementwise generic reads the result of a product through an expand_shape. The
+/// Returns whether an elementwise generic reads the result of a matmul through an expand_shape. The
 /// generic can then work on the unexpanded dimensions, in the epilogue, unless another input is
 /// computed in the expanded dimensions.
 static bool readsExpandedResult(OpOperand *operand) {
   auto reshape = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
   linalg::GenericOp reader = getReshapableReader(operand);
   Operation *product = reshape ? reshape.getSrc().getDefiningOp() : nullptr;
-  if (!product || !fp8::ProductResults::of(product) || !reader || reader.hasIndexSemantics())
+  if (!product || !fp8::MatmulResults::of(product) || !reader || reader.hasIndexSemantics())
     return false;
   return llvm::all_of(reader.getDpsInputs(), [&](Value other) {
     Operation *source = other.getDefiningOp();

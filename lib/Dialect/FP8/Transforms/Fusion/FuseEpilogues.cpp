@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Fuses readers of a product's results into its epilogue: elementwise code, sums over rows, then one
+// Fuses readers of a matmul's results into its epilogue: elementwise code, sums over rows, then one
 // quantize, and the amaxes that scales are computed from. Each fused reader saves a read of a result,
 // and nothing is computed twice.
 
@@ -25,7 +25,7 @@ public:
 
   void fuseInto(Operation *op) {
     if (!ElementRegion::of(op)->amaxes.empty())
-      return; // the product was fused with a cast or an amax before
+      return; // the matmul was fused with a cast or an amax before
     while (Operation *fused = fuseElementwise(op))
       op = fused;
     op = fuseSums(op);
@@ -103,8 +103,8 @@ AffineMap EpilogueFuser::findLoops(Operation *op, unsigned value, linalg::Generi
     return loops;
   // With `accumulate` the type of the first result must not change.
   Type element = getElementTypeOrSelf(reader.getResult(0));
-  bool allowed = ProductResults::of(op)->accumulate ? element == getElementTypeOrSelf(tensor)
-                                                    : element.isF32() || element.isBF16() || element.isF16();
+  bool allowed = MatmulResults::of(op)->accumulate ? element == getElementTypeOrSelf(tensor)
+                                                   : element.isF32() || element.isBF16() || element.isF16();
   return allowed && mapOf(*reader.getDpsInitOperand(0)) == identity ? loops : AffineMap();
 }
 
@@ -161,7 +161,7 @@ Operation *EpilogueFuser::apply(Operation *op, unsigned value, linalg::GenericOp
                    reader.getDpsInits()[i]);
   if (replaced && isStored)
     fuser.addExtra(before, identityOf(op), init);
-  bool keepsInit = !replaced || ProductResults::of(op)->accumulate;
+  bool keepsInit = !replaced || MatmulResults::of(op)->accumulate;
   Operation *fused = fuser.rebuild(place, keepsInit ? init : reader.getDpsInits().front());
 
   ResultRange results = fused->getResults();
@@ -196,7 +196,7 @@ Operation *EpilogueFuser::fuseSums(Operation *op) {
 /// Returns whether value `value` is the first result or could be.
 bool EpilogueFuser::canBeFirst(Operation *op, unsigned value) {
   Type element = getElementTypeOrSelf(getStored(op, value));
-  return value == 0 || (!ProductResults::of(op)->accumulate && getMap(op, value) == identityOf(op) &&
+  return value == 0 || (!MatmulResults::of(op)->accumulate && getMap(op, value) == identityOf(op) &&
                         (element.isF32() || element.isBF16() || element.isF16()));
 }
 
@@ -223,10 +223,10 @@ Operation *EpilogueFuser::makeFirstResultUsed(Operation *op) {
   return op;
 }
 
-/// Fuses the first quantize whose scale is computed before the product, which gives the product an FP8
+/// Fuses the first quantize whose scale is computed before the matmul, which gives the matmul an FP8
 /// result. Returns the operation that replaces `op`.
 Operation *EpilogueFuser::fuseQuantize(Operation *op) {
-  if (ProductResults::of(op)->accumulate)
+  if (MatmulResults::of(op)->accumulate)
     return op;
   for (unsigned value = 0; value <= ElementRegion::of(op)->numExtras(); ++value) {
     if (!canBeFirst(op, value))
@@ -259,7 +259,7 @@ Operation *EpilogueFuser::apply(Operation *op, QuantizeOp reader, Operation *pla
                        .getResult());
   llvm::append_range(outs, fuser.getExtraOuts());
   Operation *fused =
-      rebuildProduct(rewriter, op, fuser.getInputs(), reader.getScale(), /*recordAmax=*/{}, outs, maps);
+      rebuildMatmul(rewriter, op, fuser.getInputs(), reader.getScale(), /*recordAmax=*/{}, outs, maps);
 
   ResultRange results = fused->getResults();
   rewriter.replaceAllUsesWith(reader->getResults(), results.take_front(reader->getNumResults()));
@@ -289,7 +289,7 @@ Operation *EpilogueFuser::fuseAmax(Operation *op) {
 
 Operation *EpilogueFuser::apply(Operation *op, unsigned value, AmaxOp reader, Operation *place) {
   ElementRegion region = *ElementRegion::of(op);
-  Value outScale = ProductResults::of(op)->outScale;
+  Value outScale = MatmulResults::of(op)->outScale;
   SmallVector<int64_t> amaxes = region.amaxes;
   size_t number = llvm::lower_bound(amaxes, value) - amaxes.begin();
   size_t position = region.firstExtra() - amaxes.size() + number; // of the new amax among the results
@@ -298,8 +298,8 @@ Operation *EpilogueFuser::apply(Operation *op, unsigned value, AmaxOp reader, Op
   outs.insert(outs.begin() + position, reader.getOuts().front());
   rewriter.setInsertionPoint(place);
   ArrayAttr maps = region.maps.empty() ? ArrayAttr() : rewriter.getAffineMapArrayAttr(region.maps);
-  Operation *fused = rebuildProduct(rewriter, op, region.inputs, outScale,
-                                    ArrayRef(amaxes).drop_front(outScale ? 1 : 0), outs, maps);
+  Operation *fused = rebuildMatmul(rewriter, op, region.inputs, outScale,
+                                   ArrayRef(amaxes).drop_front(outScale ? 1 : 0), outs, maps);
   SmallVector<Value> results(fused->getResults());
   rewriter.replaceAllUsesWith(reader->getResults(), results[position]);
   rewriter.eraseOp(reader);
@@ -308,9 +308,9 @@ Operation *EpilogueFuser::apply(Operation *op, unsigned value, AmaxOp reader, Op
   return fused;
 }
 
-/// Returns whether `op` is a product that can have an epilogue: not one in f64.
+/// Returns whether `op` is a matmul that can have an epilogue: not one in f64.
 bool hasEpilogue(Operation *op) {
-  return ProductResults::of(op) && op->getNumResults() != 0 &&
+  return MatmulResults::of(op) && op->getNumResults() != 0 &&
          llvm::none_of(op->getOperandTypes(), [](Type type) { return getElementTypeOrSelf(type).isF64(); });
 }
 

@@ -134,7 +134,7 @@ AffineMap fp8::detail::findLoops(linalg::GenericOp op, OpOperand &operand, Affin
 // How a region grows
 //===----------------------------------------------------------------------===//
 
-/// Builds the region that changes nothing; that of a product rounds the sum to the result's type.
+/// Builds the region that changes nothing; that of a matmul rounds the sum to the result's type.
 static void buildIdentity(OpBuilder &builder, ElementRegion &region) {
   SmallVector<Type> types(region.firstArgument, builder.getF32Type());
   for (Value input : region.inputs)

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Exporters write transposes, broadcasts, reshapes and casts around a matrix product
+// Exporters write transposes, broadcasts, reshapes and casts around a matmul
 // as ops of their own. Those that change no value become part of the fp8.matmul: of its
 // indexing maps, its operand types and its result type.
 
@@ -46,7 +46,7 @@ static bool isFreeOnResult(Operation *castOp) {
              arith::RoundingMode::to_nearest_even;
 }
 
-/// Returns whether `maps` describe a product that sums over the same dimensions as `op`.
+/// Returns whether `maps` describe a matmul that sums over the same dimensions as `op`.
 static bool keepsContraction(MatmulOp op, ArrayRef<AffineMap> maps) {
   std::optional<ContractionDims> dims = fp8::inferContractionDims(maps);
   return dims && dims->k == op.getContractionDims().k;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Folds reshapes around a product into additional dimensions of the product.
+// Folds reshapes around a matmul into additional dimensions of the matmul.
 
 #include "FoldReshapes.h"
 #include "EraseUnused.h"
@@ -14,7 +14,7 @@ using namespace fp8;
 
 namespace {
 
-/// A reshape of an operand or the result: the sizes that each dimension on the product's side is
+/// A reshape of an operand or the result: the sizes that each dimension on the matmul's side is
 /// split into (one size: not split). Without an op nothing is split.
 struct Reshape {
   Operation *op = nullptr;

@@ -12,9 +12,9 @@
 
 namespace fp8::detail {
 
-/// Exporters flatten tensors for a two- or three-dimensional product and unflatten the
+/// Exporters flatten tensors for a two- or three-dimensional matmul and unflatten the
 /// result. If all operands and results with a dimension split it into the same static sizes,
-/// the product gets these dimensions instead: it reads operands before they are collapsed and
+/// the matmul gets these dimensions instead: it reads operands before they are collapsed and
 /// writes the result in the shape to which its only user expands it. Returns whether anything
 /// changed.
 bool foldReshapes(mlir::RewriterBase &rewriter, MatmulOp op);

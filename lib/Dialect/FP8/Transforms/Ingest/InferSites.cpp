@@ -24,7 +24,7 @@ using namespace fp8;
 
 namespace {
 
-/// The name of a product, whether it is a recomputation, and the products that its operands come from.
+/// The name of a matmul, whether it is a recomputation, and the matmuls that its operands come from.
 using SourceKey = std::tuple<std::string, bool, std::vector<unsigned>, std::vector<unsigned>>;
 /// The number of each operand's tensor, and how its dimensions are used.
 using OperandPair = std::array<std::pair<unsigned, DimUses>, 2>;
@@ -33,7 +33,7 @@ using OperandPair = std::array<std::pair<unsigned, DimUses>, 2>;
 class SiteNaming {
 public:
   SiteNaming(ArrayRef<ContractionRole> roles, const WeightNames &weightNames);
-  /// The name of the site that product `i` belongs to.
+  /// The name of the site that matmul `i` belongs to.
   std::string getName(unsigned i);
 
 private:
@@ -45,9 +45,9 @@ private:
   ArrayRef<ContractionRole> roles;
   const WeightNames &weightNames;
   std::vector<std::string> leaderNames;
-  /// Names of sites, by the weight, the scope and a detail, which all products of one site share.
+  /// Names of sites, by the weight, the scope and a detail, which all matmuls of one site share.
   std::map<std::tuple<const void *, std::string, std::string>, std::string> known;
-  /// Operands of the products without weight that have the same key, in their order.
+  /// Operands of the matmuls without weight that have the same key, in their order.
   std::map<SourceKey, std::vector<OperandPair>> readBefore;
   llvm::StringMap<unsigned> uses; ///< how many sites have a name already
   unsigned nameless = 0;
@@ -66,7 +66,7 @@ SiteNaming::SiteNaming(ArrayRef<ContractionRole> roles, const WeightNames &weigh
   for (const ContractionRole &entry : roles)
     if (StringRef name = getUserName(entry); !name.empty())
       uses[name] = 1;
-  // Forward products first: names are numbered in their order.
+  // Forward matmuls first: names are numbered in their order.
   for (bool backward : {false, true})
     for (auto [i, entry] : llvm::enumerate(roles))
       if (entry.leader == i && llvm::is_contained(entry.kinds, TensorKind::grad_output) == backward)
@@ -82,8 +82,8 @@ std::string SiteNaming::createName(StringRef stem) {
   return uses.try_emplace(name, 1).second ? name : createName(stem);
 }
 
-/// Returns a key that identifies a product without weight: its name, the sites that its operands
-/// come from and its number among several products of such operands. Microbatches and
+/// Returns a key that identifies a matmul without weight: its name, the sites that its operands
+/// come from and its number among several matmuls of such operands. Microbatches and
 /// recomputations have the same key: they read other values of the same sites.
 std::string SiteNaming::describeSources(unsigned i) {
   const ContractionRole &entry = roles[i];
@@ -124,11 +124,11 @@ std::string SiteNaming::nameLeader(unsigned i) {
     return name.str();
   const NameStack &stack = leader.contraction.name;
   bool isGradient = llvm::is_contained(leader.kinds, TensorKind::grad_output);
-  // The forward product may be in another function: its name is the same.
+  // The forward matmul may be in another function: its name is the same.
   if (isGradient && !stack.site.empty())
     return stack.site;
 
-  // Microbatches and recomputations of one product are one site: they read one weight in
+  // Microbatches and recomputations of one matmul are one site: they read one weight in
   // one scope, in the same way.
   std::string detail;
   const void *weight = nullptr;
@@ -172,11 +172,11 @@ static void writeRole(ContractionRole &entry, StringRef site) {
     op->setLoc(NameLoc::get(StringAttr::get(context, site), op->getLoc()));
 }
 
-/// Remarks that a product may have another role than the inferred one. `sites` has the site of each product.
+/// Remarks that a matmul may have another role than the inferred one. `sites` has the site of each matmul.
 static void remarkOnDoubt(const ContractionRole &entry, ArrayRef<std::string> sites) {
   MatmulOp op = entry.contraction.op;
   InFlightDiagnostic remark = op.emitRemark("taken for a ")
-                              << (entry.role == Role::fprop ? "forward product" : "product without a weight");
+                              << (entry.role == Role::fprop ? "forward matmul" : "matmul without a weight");
   if (entry.contraction.maybeGradientOf != Contraction::kNone)
     remark << ": it has the form of a gradient of site '" << sites[entry.contraction.maybeGradientOf]
            << "', but does not depend on its result, and no name tells what it is";
@@ -185,7 +185,7 @@ static void remarkOnDoubt(const ContractionRole &entry, ArrayRef<std::string> si
   remark << "; set fp8.role to say so";
 }
 
-/// Remarks by which rule a product was found to be a gradient.
+/// Remarks by which rule a matmul was found to be a gradient.
 static void remarkOnRule(const ContractionRole &entry, StringRef site) {
   MatmulOp op = entry.contraction.op;
   if (entry.contraction.isBackward())

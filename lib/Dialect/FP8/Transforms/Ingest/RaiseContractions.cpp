@@ -29,7 +29,7 @@ using namespace fp8;
 //===----------------------------------------------------------------------===//
 
 /// Drops extensions right before the multiplication: fp8.matmul extends its operands to f32 itself.
-/// Not for products in f64, because fp8.matmul multiplies in f64 only if an operand is f64.
+/// Not for matmuls in f64, because fp8.matmul multiplies in f64 only if an operand is f64.
 static void dropExtensions(FloatContraction &contraction) {
   if (contraction.productType.isF64())
     return;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Turns masks that divide rows among groups into fp8.group_rows, where products read them.
+// Turns masks that divide rows among groups into fp8.group_rows, where matmuls read them.
 
 #include "EraseUnused.h"
 #include "fp8/Analysis/RowGroups.h"
@@ -22,22 +22,22 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// Returns whether `value` is read, by products alone.
-static bool feedsProducts(Value value) {
+/// Returns whether `value` is read, by matmuls alone.
+static bool feedsMatmuls(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), llvm::IsaPred<MatmulOp>);
 }
 
 static void raiseIn(func::FuncOp function) {
   SmallVector<std::pair<Operation *, RowGroups>> masks;
   function.walk([&](linalg::LinalgOp op) {
-    if (op->getNumResults() != 1 || !feedsProducts(op->getResult(0)))
+    if (op->getNumResults() != 1 || !feedsMatmuls(op->getResult(0)))
       return;
     if (std::optional<RowGroups> groups = matchRowMask(op->getResult(0)))
       masks.push_back({op, *groups});
   });
   if (masks.empty())
     return;
-  // A framework computes the ends for each product again; equal ends become one value, which tells that both
+  // A framework computes the ends for each matmul again; equal ends become one value, which tells that both
   // operands of a weight gradient have the same groups.
   ValueNumbers numbers(function);
   DominanceInfo dominance(function);

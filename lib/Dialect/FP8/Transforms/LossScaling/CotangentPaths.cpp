@@ -16,7 +16,7 @@ using namespace fp8;
 
 static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
 
-/// Returns the operands of the function's products that are gradients.
+/// Returns the operands of the function's matmuls that are gradients.
 static SmallVector<OpOperand *> findGradients(func::FuncOp function) {
   SmallVector<OpOperand *> gradients;
   function.walk([&](MatmulOp op) {
@@ -74,7 +74,7 @@ void CotangentPaths::findForwardValues(Value loss) {
   }
 }
 
-/// Returns whether `value` is computed from the gradient operand of a product.
+/// Returns whether `value` is computed from the gradient operand of a matmul.
 bool CotangentPaths::isTainted(Value value) {
   if (forward.contains(value))
     return false;
@@ -113,7 +113,7 @@ bool CotangentPaths::isLinearHere(Operation *op) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Which values must be scaled, from the gradients of products upwards
+// Which values must be scaled, from the gradients of matmuls upwards
 //===----------------------------------------------------------------------===//
 
 void CotangentPaths::addSeed(OpOperand &read) {
@@ -138,7 +138,7 @@ void CotangentPaths::demand(OpOperand &read) {
   if (rule.kind != DegreeRule::Kind::same) {
     Value a = rule.reads[0]->get(), b = rule.reads[1]->get();
     bool first = isTainted(a), second = isTainted(b);
-    if (varies && !first && !second) { // behind the last product: its output may be scaled by a parameter
+    if (varies && !first && !second) { // behind the last matmul: its output may be scaled by a parameter
       first = isBackward(a);
       second = isBackward(b);
     }

@@ -8,11 +8,11 @@
 // A backward pass is linear in the gradient of the loss, which is 1, and which exporters fold into the code:
 // into a constant 1/N, a sign, or nothing at all. So there is no one value to multiply by the loss scale.
 // Instead, every value of the function has a degree in the scale: 1 if it is multiplied by the scale, 0 if it
-// is not. A sum, slice, cast or choice has the degree of what it reads, and a product the sum of the degrees.
+// is not. A sum, slice, cast or choice has the degree of what it reads, and a matmul the sum of the degrees.
 // The reads where the degree changes from 0 to 1 are the seeds, those from 1 to 0 the ends. Any choice of
 // seeds leaves the program's values what they were, because all that is not linear reads values of degree 0.
 //
-// The choice: the operand of every product that is a gradient has degree 1, and the seeds are as early as
+// The choice: the operand of every matmul that is a gradient has degree 1, and the seeds are as early as
 // that allows, but nothing that the loss is computed from is scaled. The ends are the gradients of the
 // parameters, or what the optimizer makes of them by linear operations only.
 
@@ -39,7 +39,7 @@ struct DegreeRule {
   };
   Kind kind = Kind::fixed;
   llvm::SmallVector<mlir::OpOperand *> reads;
-  mlir::OpOperand *addend = nullptr; ///< of a product that is added to something
+  mlir::OpOperand *addend = nullptr; ///< of a matmul that is added to something
   Degree degree = Degree::zero;
 };
 
@@ -54,7 +54,7 @@ bool isLinear(mlir::Operation *op);
 /// the sum of the results: of a maximum, a minimum and a magnitude.
 bool isOnlyHomogeneous(mlir::Operation *op);
 
-/// Finds seeds and ends in one function, whose products have roles.
+/// Finds seeds and ends in one function, whose matmuls have roles.
 class CotangentPaths {
 public:
   /// `loss` is what the function returns as the loss. Where one read of a value is a seed, others may not be:
@@ -68,7 +68,7 @@ public:
   const llvm::SetVector<mlir::OpOperand *> &getSeeds() const { return seeds; }
   /// Reads that get the value divided by the scale. They are not in bodies of linalg ops.
   const llvm::SetVector<mlir::OpOperand *> &getEnds() const { return ends; }
-  /// Whether a product reads a gradient.
+  /// Whether a matmul reads a gradient.
   bool hasGradients() const { return !gradients.empty(); }
   /// Whether the loss is computed from `value`.
   bool isForward(mlir::Value value) const { return forward.contains(value); }

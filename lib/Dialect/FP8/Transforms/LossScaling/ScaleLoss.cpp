@@ -91,7 +91,7 @@ Value LossScaling::buildEmpty(Value like) {
                                  getElementTypeOrSelf(like));
 }
 
-/// Inserts the f16 gradients of outputs that products outside of loops read. A cast to FP8 saturates, so
+/// Inserts the f16 gradients of outputs that matmuls outside of loops read. A cast to FP8 saturates, so
 /// their overflow need not reach the gradient of a weight.
 static void insertOutputGradients(func::FuncOp function, llvm::SetVector<Value> &gradients) {
   auto insert = [&](Value value, std::optional<TensorKind> kind) {
@@ -167,7 +167,7 @@ void LossScaling::update() {
 }
 
 LogicalResult LossScaling::run() {
-  if (!hasGradientProducts(function))
+  if (!hasGradientMatmuls(function))
     return success(); // evaluation
   FailureOr<unsigned> result = findLoss(function, options.loss, "loss scaling");
   if (failed(result))
@@ -210,14 +210,14 @@ struct ScaleLoss : impl::ScaleLossBase<ScaleLoss> {
                                 "multiply the gradient of the loss that backward receives";
         return signalPassFailure();
       }
-      isTraining |= hasGradientProducts(function);
+      isTraining |= hasGradientMatmuls(function);
       if (failed(LossScaling(function, options).run()))
         return signalPassFailure();
     }
     if (isTraining)
       return;
     getOperation().emitError()
-        << "loss scaling finds no product of a backward pass: compile the whole training "
+        << "loss scaling finds no matmul of a backward pass: compile the whole training "
            "step, or drop --loss-scaling";
     signalPassFailure();
   }

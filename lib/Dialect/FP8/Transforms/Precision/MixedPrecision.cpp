@@ -37,8 +37,8 @@ private:
   void visit(Region &region);
   void visit(Operation *op);
   void visitRegions(Operation *op);
-  void narrowProduct(DestinationStyleOpInterface op, StringRef precision, std::optional<Role> role,
-                     bool accumulates);
+  void narrowMatmul(DestinationStyleOpInterface op, StringRef precision, std::optional<Role> role,
+                    bool accumulates);
   void narrowArithmetic(Operation *op);
   bool narrowView(Operation *op);
   Type getMovedType(Operation *op) const;
@@ -66,10 +66,10 @@ FloatType Policy::getType(StringRef precision) {
   return precision == "f16" ? FloatType(Float16Type::get(function.getContext())) : FloatType();
 }
 
-/// Rounds the operands of a product (or of grouped products) that are f32, and a result that is not added to
+/// Rounds the operands of a matmul (or of grouped matmuls) that are f32, and a result that is not added to
 /// anything.
-void Policy::narrowProduct(DestinationStyleOpInterface op, StringRef precision, std::optional<Role> role,
-                           bool accumulates) {
+void Policy::narrowMatmul(DestinationStyleOpInterface op, StringRef precision, std::optional<Role> role,
+                          bool accumulates) {
   FloatType type = getType(precision);
   bool isNarrowed = false;
   for (unsigned i : {0, 1}) {
@@ -183,10 +183,10 @@ void Policy::visit(Operation *op) {
   if (precision == "off")
     return visitRegions(op);
   if (auto matmul = dyn_cast<MatmulOp>(op))
-    return narrowProduct(matmul, precision, matmul.getRole(), matmul.getAccumulate());
+    return narrowMatmul(matmul, precision, matmul.getRole(), matmul.getAccumulate());
   if (auto grouped = dyn_cast<GroupedMatmulOp>(op))
-    return narrowProduct(grouped, precision, grouped.getRole(), /*accumulates=*/false);
-  if (precision == "tf32") // a precision of products
+    return narrowMatmul(grouped, precision, grouped.getRole(), /*accumulates=*/false);
+  if (precision == "tf32") // a precision of matmuls
     return visitRegions(op);
   if (auto structured = dyn_cast<linalg::LinalgOp>(op))
     return narrowLinalg(rewriter, structured, values);

@@ -79,7 +79,7 @@ private:
     explicit Program(func::FuncOp function)
         : function(function), tensors(cast<FunctionOpInterface>(*function)) {}
     func::FuncOp function;
-    SmallVector<QuantizedOperand> operands; ///< two per product, in program order
+    SmallVector<QuantizedOperand> operands; ///< two per matmul, in program order
     std::map<CastKey, unsigned> casts;
     /// The operands that read each tensor with a stateful recipe. Casts of one tensor share a column,
     /// also if the program narrows the tensor separately for each use.
@@ -118,14 +118,14 @@ private:
         program.hasGradients |= *op.getRole() == Role::dgrad || *op.getRole() == Role::wgrad;
       if (op.getKept())
         return WalkResult::advance();
-      return failed(planProduct(op, chosen, program)) ? WalkResult::interrupt() : WalkResult::advance();
+      return failed(planMatmul(op, chosen, program)) ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (walked.wasInterrupted())
       return failure();
     return program;
   }
 
-  LogicalResult planProduct(MatmulOp op, RecipeAttrInterface chosen, Program &program) {
+  LogicalResult planMatmul(MatmulOp op, RecipeAttrInterface chosen, Program &program) {
     if (!op.getRole() || !op.getSite() || !op.getLhsKind())
       return op.emitError("has no site, role or kinds; run fp8-infer-sites before fp8-apply-recipe");
     RecipeAttrInterface recipeOfRole = op.getRecipe() ? *op.getRecipe() : chosen.getRecipeFor(*op.getRole());
@@ -139,8 +139,8 @@ private:
     return success();
   }
 
-  /// Returns whether `operand` is the other operand than the cotangent in a backward product without
-  /// a weight. It is an operand of the forward product, and shares that operand's column.
+  /// Returns whether `operand` is the other operand than the cotangent in a backward matmul without
+  /// a weight. It is an operand of the forward matmul, and shares that operand's column.
   static bool readsForwardOperand(const QuantizedOperand &operand) {
     MatmulOp op = operand.product;
     return *op.getRole() == Role::other && operand.kind() == TensorKind::input &&

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Turns products of fp8.group_rows into grouped products, which read the rows in place.
+// Turns matmuls of fp8.group_rows into grouped matmuls, which read the rows in place.
 
 #include "fp8/Analysis/RowGroups.h"
 #include "fp8/Dialect/FP8/IR/MixedPrecision.h"
@@ -20,10 +20,10 @@ using namespace mlir;
 using namespace fp8;
 
 //===----------------------------------------------------------------------===//
-// Grouped products
+// Grouped matmuls
 //===----------------------------------------------------------------------===//
 
-static Value createGrouped(RewriterBase &rewriter, MatmulOp op, const GroupedProduct &product, Value init) {
+static Value createGrouped(RewriterBase &rewriter, MatmulOp op, const GroupedMatmul &product, Value init) {
   auto grouped = GroupedMatmulOp::create(rewriter, op.getLoc(), init.getType(), product.lhs, product.rhs,
                                          product.ends, init, rewriter.getAffineMapArrayAttr(product.maps),
                                          op.getSiteAttr(), op.getRoleAttr(), op.getKeptAttr());
@@ -32,7 +32,7 @@ static Value createGrouped(RewriterBase &rewriter, MatmulOp op, const GroupedPro
   return grouped->getResult(0);
 }
 
-static Value createGrouped(RewriterBase &rewriter, ScaledMatmulOp op, const GroupedProduct &product,
+static Value createGrouped(RewriterBase &rewriter, ScaledMatmulOp op, const GroupedMatmul &product,
                            Value init) {
   return ScaledGroupedMatmulOp::create(rewriter, op.getLoc(), init.getType(), product.lhs, product.rhs,
                                        product.ends, op.getLhsScaleInv(), op.getRhsScaleInv(), init,
@@ -63,8 +63,8 @@ static Value addTo(RewriterBase &rewriter, Location loc, Value sums, Value init)
 
 template <typename Op>
 static void form(RewriterBase &rewriter, Op op) {
-  std::optional<GroupedProduct> product =
-      matchGroupedProduct(op.getLhs(), op.getRhs(), op.getIndexingMapsArray());
+  std::optional<GroupedMatmul> product =
+      matchGroupedMatmul(op.getLhs(), op.getRhs(), op.getIndexingMapsArray());
   auto isWide = [](Value value) { return getElementTypeOrSelf(value).isF64(); };
   if (!product || !op.isPlain() || llvm::any_of(op->getOperands(), isWide))
     return;

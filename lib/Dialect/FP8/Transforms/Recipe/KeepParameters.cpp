@@ -293,7 +293,7 @@ private:
           getOperation(), allowUnused,
           {"fp8-parameters",
            {},
-           "--fp8-parameters keeps no weight in FP8, because no product of a weight becomes FP8"},
+           "--fp8-parameters keeps no weight in FP8, because no matmul of a weight becomes FP8"},
           " (--report says why); leave it out, or let one become FP8");
     return refused->op->emitError() << "--fp8-parameters keeps no weight in FP8; that of site '"
                                     << refused->site << "': " << refused->reason;

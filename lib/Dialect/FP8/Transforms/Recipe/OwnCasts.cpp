@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Casts by a recipe's own code: elementwise code in place of fp8.quantize, and products of values that the
-// recipe dequantizes in place of products of FP8.
+// recipe dequantizes in place of matmuls of FP8.
 
 #include "RecipeRewriter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

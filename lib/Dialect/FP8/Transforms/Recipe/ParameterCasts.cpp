@@ -68,12 +68,12 @@ static std::string findObstacle(ArrayRef<Operation *> code, Block *body) {
   for (Operation *op : code) {
     if (op->getBlock() != body)
       return "its cast is inside a loop or branch";
-    bool hasProduct = op->walk([](Operation *inner) {
-                          bool found = isa<MatmulOp, ScaledMatmulOp, ScaledGroupedMatmulOp>(inner);
-                          return found ? WalkResult::interrupt() : WalkResult::advance();
-                        }).wasInterrupted();
-    if (hasProduct)
-      return "it is computed with a product";
+    bool hasMatmul = op->walk([](Operation *inner) {
+                         bool found = isa<MatmulOp, ScaledMatmulOp, ScaledGroupedMatmulOp>(inner);
+                         return found ? WalkResult::interrupt() : WalkResult::advance();
+                       }).wasInterrupted();
+    if (hasMatmul)
+      return "it is computed with a matmul";
     if (!isMemoryEffectFree(op))
       return "it is computed with '" + op->getName().getStringRef().str() + "'";
   }

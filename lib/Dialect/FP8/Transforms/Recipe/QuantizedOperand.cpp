@@ -2,11 +2,11 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The part of a product's operand that is cast: the tensor behind it, and the blocks that share a scale.
+// The part of a matmul's operand that is cast: the tensor behind it, and the blocks that share a scale.
 
 #include "RecipeRewriter.h"
 #include "fp8/Analysis/Dequantization.h"
-#include "fp8/Dialect/FP8/IR/GroupedProducts.h"
+#include "fp8/Dialect/FP8/IR/GroupedMatmulSupport.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -15,9 +15,9 @@ DequantizeOp QuantizedOperand::ownBytes() const {
   return getViewSource(value()).getDefiningOp<DequantizeOp>();
 }
 
-std::optional<GroupedProduct> QuantizedOperand::grouped() const {
-  std::optional<GroupedProduct> match =
-      matchGroupedProduct(product.getLhs(), product.getRhs(), product.getIndexingMapsArray());
+std::optional<GroupedMatmul> QuantizedOperand::grouped() const {
+  std::optional<GroupedMatmul> match =
+      matchGroupedMatmul(product.getLhs(), product.getRhs(), product.getIndexingMapsArray());
   if (!match || product.getAccumulate())
     return std::nullopt;
   GroupedDims grouped = *inferGroupedDims(match->maps);
@@ -30,7 +30,7 @@ std::optional<GroupedProduct> QuantizedOperand::grouped() const {
       contracted.push_back(cast<AffineDimExpr>(result).getPosition() == dims.k.front());
     GroupedOperand operand{kind, contracted, /*hasRows=*/!whole.isFunctionOfDim(grouped.group),
                            /*areRowsSummed=*/grouped.divided == 2};
-    // With one scale for the whole tensor, a product is grouped after its rows are cast.
+    // With one scale for the whole tensor, a matmul is grouped after its rows are cast.
     if (recipe.getBlockShape(kind, contracted).empty() ||
         !canGroupScales(getTarget(product), recipe, operand))
       return std::nullopt;
@@ -39,18 +39,18 @@ std::optional<GroupedProduct> QuantizedOperand::grouped() const {
 }
 
 Value QuantizedOperand::tensor() const {
-  std::optional<GroupedProduct> match = grouped();
+  std::optional<GroupedMatmul> match = grouped();
   return !match ? value() : index == 0 ? match->lhs : match->rhs;
 }
 
 AffineMap QuantizedOperand::map() const {
-  std::optional<GroupedProduct> match = grouped();
+  std::optional<GroupedMatmul> match = grouped();
   return match ? match->maps[index] : product.getIndexingMapsArray()[index];
 }
 
 ContractionDims QuantizedOperand::dims() const {
   ContractionDims dims = product.getContractionDims();
-  if (std::optional<GroupedProduct> match = grouped()) {
+  if (std::optional<GroupedMatmul> match = grouped()) {
     unsigned group = inferGroupedDims(match->maps)->group;
     llvm::erase(dims.k, group);
     dims.batch = {group};

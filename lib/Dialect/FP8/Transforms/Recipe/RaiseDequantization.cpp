@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Turns the code with which a program dequantizes its own FP8 tensors into fp8.dequantize.
-// fp8-apply-recipe then passes the FP8 data and the scale of these operations to products.
+// fp8-apply-recipe then passes the FP8 data and the scale of these operations to matmuls.
 
 #include "EraseUnused.h"
 #include "fp8/Analysis/Dequantization.h"

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Casts operands, replaces products, and threads the state through one function.
+// Casts operands, replaces matmuls, and threads the state through one function.
 
 #include "RecipeRewriter.h"
 #include "ParameterCasts.h"
@@ -24,7 +24,7 @@ Value FunctionRewriter::emptyLike(Location loc, Value like, Type elementType) {
 }
 
 /// Finds the columns that are updated at the end of the forward part of a pair: those of operands
-/// of forward products that are not gradients.
+/// of forward matmuls that are not gradients.
 void FunctionRewriter::findForwardColumns(ArrayRef<QuantizedOperand> operands) {
   std::set<int64_t> gradients;
   for (const QuantizedOperand &operand : operands) {
@@ -107,7 +107,7 @@ Value FunctionRewriter::scaleFromTensor(Location loc, const QuantizedOperand &op
 
 /// Casts `operand` with a scale per block. Dimensions of one kind count as one, so that a block spans
 /// several of them where the last one is short; the results get them back, and blocks across such a
-/// group have one element (fp8-collapse-products).
+/// group have one element (fp8-collapse-matmuls).
 FunctionRewriter::Cast FunctionRewriter::castBlocks(const QuantizedOperand &operand) {
   Location loc = operand.product->getLoc();
   Value source = operand.tensor(), matrix = source;
@@ -204,7 +204,7 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
               {quantize.getResult(0), quantize.getResult(1), record ? quantize.getResult(2) : Value()});
 }
 
-/// Records `amax` for the block of the product: once per block, and not if an enclosing block has
+/// Records `amax` for the block of the matmul: once per block, and not if an enclosing block has
 /// recorded it already. Backward does not record an amax that forward records.
 void FunctionRewriter::recordAmax(const QuantizedOperand &operand, Value amax) {
   int64_t column = columns.at(operand.castId);
@@ -241,7 +241,7 @@ static void markWeight(Value data, StringAttr site) {
     cast->setAttr(kWeightAttrName, site);
 }
 
-void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const QuantizedOperand &rhs) {
+void FunctionRewriter::replaceMatmul(const QuantizedOperand &lhs, const QuantizedOperand &rhs) {
   MatmulOp op = lhs.product;
   Cast lhsCast = getOrCreateCast(lhs), rhsCast = getOrCreateCast(rhs);
   if (lhsCast.amax)
@@ -261,7 +261,7 @@ void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const Quantiz
   // The gradients of a product of two activations add as those of a product with a weight.
   Role role = *op.getRole() == Role::other && isGradient ? Role::dgrad : *op.getRole();
   auto accumulation = AccumulationAttr::get(op.getContext(), lhs.recipe.getAccumulation(role));
-  if (std::optional<GroupedProduct> grouped = lhs.grouped()) {
+  if (std::optional<GroupedMatmul> grouped = lhs.grouped()) {
     auto scaled = ScaledGroupedMatmulOp::create(
         builder, op.getLoc(), op->getResultTypes(), lhsCast.data, rhsCast.data, grouped->ends,
         lhsCast.scaleInv, rhsCast.scaleInv, op.getInit(), builder.getAffineMapArrayAttr(grouped->maps),
@@ -293,7 +293,7 @@ void FunctionRewriter::rewrite(ArrayRef<QuantizedOperand> operands) {
   if (pair)
     findForwardColumns(operands);
   for (size_t i = 0; i < operands.size(); i += 2)
-    replaceProduct(operands[i], operands[i + 1]);
+    replaceMatmul(operands[i], operands[i + 1]);
 }
 
 LogicalResult FunctionRewriter::addRounding() {

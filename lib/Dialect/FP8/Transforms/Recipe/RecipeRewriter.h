@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rewrites one function to FP8: the operands to cast, and the rewriter that casts them, replaces
-// the products and threads the state through the function. ApplyRecipe.cpp decides. Private to
+// the matmuls and threads the state through the function. ApplyRecipe.cpp decides. Private to
 // the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_RECIPEREWRITER_H
@@ -22,7 +22,7 @@
 
 namespace fp8 {
 
-/// One operand of a product that becomes FP8.
+/// One operand of a matmul that becomes FP8.
 struct QuantizedOperand {
   mutable MatmulOp product; ///< mutable, because upstream's accessors of operations are not const
   unsigned index;           ///< 0 or 1
@@ -33,13 +33,13 @@ struct QuantizedOperand {
   mlir::Value value() const { return index == 0 ? product.getLhs() : product.getRhs(); }
   TensorKind kind() const { return index == 0 ? *product.getLhsKind() : *product.getRhsKind(); }
   mlir::FloatType format() const { return recipe.getFormat(kind()); }
-  /// The grouped product that the product becomes at once: of groups of rows, with scales per row. Unset for
-  /// other products; groups of rows with one scale per tensor are a view like others.
-  std::optional<GroupedProduct> grouped() const;
+  /// The grouped matmul that the matmul becomes at once: of groups of rows, with scales per row. Unset for
+  /// other matmuls; groups of rows with one scale per tensor are a view like others.
+  std::optional<GroupedMatmul> grouped() const;
   /// The tensor that is cast with blocks, and its map: the operand, or the rows of all groups.
   mlir::Value tensor() const;
   mlir::AffineMap map() const;
-  /// The dimensions of the product; the groups of a grouped one are batches.
+  /// The dimensions of the matmul; the groups of a grouped one are batches.
   ContractionDims dims() const;
 
   /// The program's own FP8 tensor that this operand reads, possibly through views; null if the
@@ -104,9 +104,9 @@ private:
   Cast castBlocks(const QuantizedOperand &operand);
   /// Casts `source` by the recipe's own code; records its amax with `record`.
   Cast castByRecipe(const QuantizedOperand &operand, mlir::Value source, mlir::Value scale, bool record);
-  /// Returns the f32 values that `data`, an operand of a product, stands for.
+  /// Returns the f32 values that `data`, an operand of a matmul, stands for.
   mlir::Value dequantize(const QuantizedOperand &operand, mlir::Value data, mlir::Value scaleInv);
-  /// Lets the product multiply what the recipe's own code dequantizes, in f32.
+  /// Lets the matmul multiply what the recipe's own code dequantizes, in f32.
   void multiplyDequantized(const QuantizedOperand &lhs, const QuantizedOperand &rhs, mlir::Value lhsData,
                            mlir::Value rhsData);
   mlir::Value getRandom();
@@ -119,7 +119,7 @@ private:
   mlir::Value scaleFromTensor(mlir::Location loc, const QuantizedOperand &operand, mlir::Value source);
   void recordAmax(const QuantizedOperand &operand, mlir::Value amax);
   mlir::Value replayViews(mlir::Value operand, mlir::Value source, mlir::Value data);
-  void replaceProduct(const QuantizedOperand &lhs, const QuantizedOperand &rhs);
+  void replaceMatmul(const QuantizedOperand &lhs, const QuantizedOperand &rhs);
   void findForwardColumns(llvm::ArrayRef<QuantizedOperand> operands);
   mlir::Value reduceAmaxes(mlir::Location loc, llvm::ArrayRef<RecordedAmax> recorded,
                            RecipeAttrInterface recipe);

@@ -14,7 +14,7 @@
 
 namespace fp8 {
 
-/// An amax (`tensor<f32>`) and the block of a product that reads the quantized tensor. The amax
+/// An amax (`tensor<f32>`) and the block of a matmul that reads the quantized tensor. The amax
 /// counts only if this block runs; the cast itself may be outside of it.
 struct RecordedAmax {
   mlir::Value value;

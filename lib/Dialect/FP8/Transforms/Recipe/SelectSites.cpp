@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decides for every matrix product whether it becomes FP8. Products that stay get the reason.
+// Decides for every matmul whether it becomes FP8. Matmuls that stay get the reason.
 
 #include "SitePatterns.h"
 #include "fp8/Analysis/Dequantization.h"
@@ -31,11 +31,11 @@ struct Selection {
   SiteRecipes siteRecipes;
   /// The recipe of all other sites; null where they stay in high precision.
   RecipeAttrInterface recipe;
-  /// Whether that recipe has been refused. One error is enough: it does not fit, whatever the product.
+  /// Whether that recipe has been refused. One error is enough: it does not fit, whatever the matmul.
   bool isRefused = false;
   /// Sites in the first and last layers that are to stay.
   llvm::StringMap<std::string> keptLayers;
-  /// Sites whose forward product only selects rows.
+  /// Sites whose forward matmul only selects rows.
   llvm::StringSet<> oneHot;
   /// Functions that compute scales, not the program's results.
   llvm::StringSet<> recipeFunctions;
@@ -109,7 +109,7 @@ private:
                        "; the report lists the sites");
   }
 
-  /// Refuses E5M2 for all tensors of all roles. Forward products alone may have it.
+  /// Refuses E5M2 for all tensors of all roles. Forward matmuls alone may have it.
   static LogicalResult checkFormats(ModuleOp module, RecipeAttrInterface recipe) {
     Role roles[] = {Role::fprop, Role::dgrad, Role::wgrad};
     if (!llvm::all_of(roles, [&](Role role) {
@@ -167,10 +167,10 @@ private:
       return "its readers are fused into it; recipes come before fusion";
     for (Value value : {op.getLhs(), op.getRhs(), op.getInit()})
       if (!isSupported(getElementTypeOrSelf(value)) && !isBytes(op, value))
-        return "element type " + getFormatName(getElementTypeOrSelf(value)) + " has no FP8 product";
+        return "element type " + getFormatName(getElementTypeOrSelf(value)) + " has no FP8 matmul";
     std::optional<Dequantization> own[] = {matchOwnBytes(op, 0), matchOwnBytes(op, 1)};
     if ((own[0] && !own[0]->perTensor) || (own[1] && !own[1]->perTensor))
-      return "an operand is FP8 with a scale per channel, which FP8 products cannot take yet";
+      return "an operand is FP8 with a scale per channel, which FP8 matmuls cannot take yet";
     if (selection.keep.matches(site))
       return "matches --keep=" + keep;
     if (auto layer = selection.keptLayers.find(site); layer != selection.keptLayers.end())
@@ -191,10 +191,10 @@ private:
     return op.getLhsKind() == TensorKind::grad_output || op.getRhsKind() == TensorKind::grad_output;
   }
 
-  /// True for a product with an operand of zeros and ones, which only selects rows of the other one.
+  /// True for a matmul with an operand of zeros and ones, which only selects rows of the other one.
   static bool selects(MatmulOp op) { return isZeroOrOne(op.getLhs()) || isZeroOrOne(op.getRhs()); }
 
-  /// Collects the sites whose forward product selects rows. Their gradients select, too, which does not show
+  /// Collects the sites whose forward matmul selects rows. Their gradients select, too, which does not show
   /// in the gradients: one need not read the operand of zeros and ones, and in another function that operand
   /// is an argument like any other.
   void findOneHotSites(Selection &selection) {
@@ -214,7 +214,7 @@ private:
     return target && !allowUnsupported ? target.getUnsupportedReason(recipe) : "";
   }
 
-  /// The type that the options keep products of this role in; empty for FP8.
+  /// The type that the options keep matmuls of this role in; empty for FP8.
   StringRef typeOfRole(Role role) const {
     switch (role) {
     case Role::fprop:
@@ -229,7 +229,7 @@ private:
     llvm_unreachable("all roles are listed");
   }
 
-  /// Returns the reason for a product that `option` keeps in `wanted`. Its own type is not changed, and must
+  /// Returns the reason for a matmul that `option` keeps in `wanted`. Its own type is not changed, and must
   /// have every value of `wanted`; otherwise it is an error. Any type will do for `none`.
   static FailureOr<std::string> keepInType(MatmulOp op, StringRef option, StringRef wanted) {
     Type lhs = getElementTypeOrSelf(op.getLhs()), rhs = getElementTypeOrSelf(op.getRhs());
@@ -240,7 +240,7 @@ private:
     if (name == "f32" && wanted != "f64")
       return given + "; the program has it in " + name + ", where it stays";
     return op.emitError() << "site '" << op.getSite().value_or("") << "': " << given
-                          << " keeps products as they are, and the program has this one in " << name
+                          << " keeps matmuls as they are, and the program has this one in " << name
                           << "; say " << option << name << ", or keep the site with --keep";
   }
 

@@ -23,7 +23,7 @@ LogicalResult SitePattern::compile(Operation *op, StringRef option, StringRef pa
   return success();
 }
 
-/// Returns whether a product in `module` is of a site that fits.
+/// Returns whether a matmul in `module` is of a site that fits.
 static bool hasSite(Operation *module, function_ref<bool(StringRef)> fits) {
   return module
       ->walk([&](Operation *op) {

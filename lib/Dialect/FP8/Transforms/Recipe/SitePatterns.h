@@ -22,7 +22,7 @@ public:
   /// Reports an invalid regex at `op`.
   mlir::LogicalResult compile(mlir::Operation *op, llvm::StringRef option, llvm::StringRef pattern);
   bool matches(llvm::StringRef site) const { return regex && regex->match(site); }
-  /// Returns whether a product in `module` is of a site that matches.
+  /// Returns whether a matmul in `module` is of a site that matches.
   bool isUsed(mlir::Operation *module) const;
 
 private:
@@ -33,8 +33,8 @@ private:
 struct SiteRecipe {
   SitePattern pattern;
   std::string option;         ///< "--site-recipe=REGEX="
-  RecipeAttrInterface recipe; ///< null where products stay in high precision
-  std::string word;           ///< the name of the recipe, none, or the type in which products stay
+  RecipeAttrInterface recipe; ///< null where matmuls stay in high precision
+  std::string word;           ///< the name of the recipe, none, or the type in which matmuls stay
 };
 
 /// The recipes of sites, in the order of the options.

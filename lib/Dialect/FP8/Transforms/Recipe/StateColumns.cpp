@@ -64,7 +64,7 @@ void ColumnFinder::appendTo(StateLayout &layout) {
   for (StateColumn &column : found)
     llvm::sort(column.sites, [](StringRef a, StringRef b) { return a.compare_numeric(b) < 0; });
 
-  // The two inputs of a product without a weight compare equal and stay in their order.
+  // The two inputs of a matmul without a weight compare equal and stay in their order.
   SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, found.size()));
   llvm::sort(order, [&](unsigned a, unsigned b) {
     return comesBefore(found[a], found[b]) || (a < b && !comesBefore(found[b], found[a]));

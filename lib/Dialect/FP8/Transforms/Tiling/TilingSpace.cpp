@@ -59,9 +59,9 @@ static void getMaps(QuantizeOp op, SmallVectorImpl<AffineMap> &maps) {
   llvm::append_range(maps, element.extraMaps());
 }
 
-/// Appends the maps of the epilogue inputs and of all `outs` of a product; `out` is the result's map.
-template <typename Product>
-static void appendEpilogueMaps(Product op, AffineMap out, SmallVectorImpl<AffineMap> &maps) {
+/// Appends the maps of the epilogue inputs and of all `outs` of a matmul; `out` is the result's map.
+template <typename MatmulView>
+static void appendEpilogueMaps(MatmulView op, AffineMap out, SmallVectorImpl<AffineMap> &maps) {
   ElementRegion element = *ElementRegion::of(op);
   for (AffineMap map : element.inputMaps())
     maps.push_back(map.compose(out));

@@ -15,7 +15,7 @@ func.func @doubt(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %p: tensor<8x8xf32>) 
   %dy = math.exp %y : tensor<4x8xf32>
   %dw = fp8.matmul ins(%x, %dy : tensor<4x8xf32>, tensor<4x8xf32>) outs(%l : tensor<8x8xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x8xf32>
   %dx = fp8.matmul ins(%dy, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x8xf32>
-  // expected-remark @+1 {{taken for a forward product: it depends on gradients, but neither dataflow nor names tell what it is; set fp8.role to say so}}
+  // expected-remark @+1 {{taken for a forward matmul: it depends on gradients, but neither dataflow nor names tell what it is; set fp8.role to say so}}
   %pre = fp8.matmul ins(%dw, %p : tensor<8x8xf32>, tensor<8x8xf32>) outs(%l : tensor<8x8xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xf32>
   return %pre, %dx : tensor<8x8xf32>, tensor<4x8xf32>
 }
@@ -38,7 +38,7 @@ func.func @from_outside(%x: tensor<4x8xf32>, %w: tensor<8x12xf32>, %dy: tensor<4
   %i = tensor.empty() : tensor<4x12xf32>
   %l = tensor.empty() : tensor<8x12xf32>
   %y = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x12xf32>) outs(%i : tensor<4x12xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x12xf32>
-  // expected-remark @+1 {{taken for a forward product: it has the form of a gradient of site 'matmul0', but does not depend on its result, and no name tells what it is; set fp8.role to say so}}
+  // expected-remark @+1 {{taken for a forward matmul: it has the form of a gradient of site 'matmul0', but does not depend on its result, and no name tells what it is; set fp8.role to say so}}
   %dw = fp8.matmul ins(%x, %dy : tensor<4x8xf32>, tensor<4x12xf32>) outs(%l : tensor<8x12xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x12xf32>
   return %y, %dw : tensor<4x12xf32>, tensor<8x12xf32>
 }
@@ -61,7 +61,7 @@ func.func @along_a_direction(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %v: tenso
   %dw = fp8.matmul ins(%x, %dy : tensor<4x8xf32>, tensor<4x8xf32>) outs(%l : tensor<8x8xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x8xf32>
   %u = fp8.matmul ins(%v, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x8xf32>
   %direction = math.sin %u : tensor<4x8xf32>
-  // expected-remark @+1 {{taken for a product without a weight: it depends on gradients, but neither dataflow nor names tell what it is; set fp8.role to say so}}
+  // expected-remark @+1 {{taken for a matmul without a weight: it depends on gradients, but neither dataflow nor names tell what it is; set fp8.role to say so}}
   %along = fp8.matmul ins(%direction, %dy : tensor<4x8xf32>, tensor<4x8xf32>) outs(%l : tensor<8x8xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x8xf32>
   return %dw, %along : tensor<8x8xf32>, tensor<8x8xf32>
 }

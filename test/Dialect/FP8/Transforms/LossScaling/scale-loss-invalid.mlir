@@ -52,7 +52,7 @@ func.func @taken(%x: tensor<4x8xf32>, %dy: tensor<4x16xf32>, %l: tensor<f32>,
 
 // -----
 
-// expected-error@below {{loss scaling finds no product of a backward pass: compile the whole training step, or drop --loss-scaling}}
+// expected-error@below {{loss scaling finds no matmul of a backward pass: compile the whole training step, or drop --loss-scaling}}
 module {
   func.func @evaluation(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %e: tensor<4x16xf32>) -> tensor<4x16xf32> {
     %y = fp8.matmul site("fc") role(fprop) kinds(input, weight) ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>)

@@ -51,7 +51,7 @@ func.func @train(%x: tensor<4x4xf32>, %q: tensor<4x4xf32>, %k: tensor<4x4xf32>, 
 
 // -----
 
-// Both gradients of a product without a weight read one of its operands each, as their own second
+// Both gradients of a matmul without a weight read one of its operands each, as their own second
 // one: the two operands keep a column each.
 
 // CHECK: fp8.state_columns = [

@@ -12,7 +12,7 @@
 // EMPTY: error: --site-recipe==none needs a regex before the recipe
 // PAIR: error: site-recipes has "h0", which is no pair of a regex and a recipe or word
 // LIST: error: site-recipes=7 is not an array attribute of pairs
-// TYPE: error: site 'h1/fc': --site-recipe=h1/fc=f16 keeps products as they are, and the program has this one in bf16; say --site-recipe=h1/fc=bf16, or keep the site with --keep
+// TYPE: error: site 'h1/fc': --site-recipe=h1/fc=f16 keeps matmuls as they are, and the program has this one in bf16; say --site-recipe=h1/fc=bf16, or keep the site with --keep
 
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>

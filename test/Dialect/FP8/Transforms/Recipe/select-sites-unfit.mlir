@@ -6,8 +6,8 @@
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 func.func @main(%a: tensor<8x8xbf16>, %c: tensor<8x8xbf16>) {
-  // CHECK: kept("--site-recipe=fc=block: at most one operand of a product has square blocks; set x_block_scaling_dim or w_block_scaling_dim = 1")
-  // expected-error@+1 {{site 'fc': at most one operand of a product has square blocks; set x_block_scaling_dim or w_block_scaling_dim = 1}}
+  // CHECK: kept("--site-recipe=fc=block: at most one operand of a matmul has square blocks; set x_block_scaling_dim or w_block_scaling_dim = 1")
+  // expected-error@+1 {{site 'fc': at most one operand of a matmul has square blocks; set x_block_scaling_dim or w_block_scaling_dim = 1}}
   %0 = fp8.matmul site("fc") role(fprop) kinds(input, weight) ins(%a, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
       outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
   return

@@ -42,7 +42,7 @@ func.func @sites(%a: tensor<8x8xbf16>, %c: tensor<8x8xbf16>) -> tensor<8x8xbf16>
 
 // CHECK-LABEL: func.func @f64
 func.func @f64(%a: tensor<8x8xf64>, %c: tensor<8x8xf64>) -> tensor<8x8xf64> {
-  // LINEAR: kept("element type f64 has no FP8 product")
+  // LINEAR: kept("element type f64 has no FP8 matmul")
   %0 = fp8.matmul site("h0/fc") role(fprop) kinds(input, weight) ins(%a, %a : tensor<8x8xf64>, tensor<8x8xf64>)
       outs(%c : tensor<8x8xf64>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xf64>
   return %0 : tensor<8x8xf64>

@@ -1,5 +1,5 @@
 // Products with a scale per block get one K dimension, and one for what blocks span across.
-// RUN: fp8-opt %s --fp8-collapse-products | FileCheck %s --enable-var-scope
+// RUN: fp8-opt %s --fp8-collapse-matmuls | FileCheck %s --enable-var-scope
 
 #btd = affine_map<(m, n, b, t) -> (b, t, m)>
 #btn = affine_map<(m, n, b, t) -> (b, t, n)>

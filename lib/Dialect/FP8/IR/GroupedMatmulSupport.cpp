@@ -2,14 +2,14 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which products of groups of rows (mixture of experts) a target computes group by group, and with what.
+// Which matmuls of groups of rows (mixture of experts) a target computes group by group, and with what.
 
-#include "fp8/Dialect/FP8/IR/GroupedProducts.h"
+#include "fp8/Dialect/FP8/IR/GroupedMatmulSupport.h"
 
 using namespace mlir;
 using namespace fp8;
 
-/// Returns whether kernels of grouped products have a scale for each `extent` elements along K.
+/// Returns whether kernels of grouped matmuls have a scale for each `extent` elements along K.
 static bool hasGroupedScales(TargetAttrInterface target, FloatType scaleType, int64_t extent) {
   auto attribute = dyn_cast<ChipAttr>(target);
   if (!attribute)
@@ -33,11 +33,11 @@ bool fp8::canGroupScales(TargetAttrInterface target, RecipeAttrInterface recipe,
   return hasKernels && (hasSingleRows || !operand.hasRows);
 }
 
-ProductFamily fp8::getGroupedFamily(const Chip &chip, bool isFP8) {
-  return isFP8 ? chip.family : ProductFamily::mma;
+MatmulFamily fp8::getGroupedFamily(const Chip &chip, bool isFP8) {
+  return isFP8 ? chip.family : MatmulFamily::mma;
 }
 
-/// Returns whether `target` computes grouped products with these scales on masked rows.
+/// Returns whether `target` computes grouped matmuls with these scales on masked rows.
 static bool areMasked(TargetAttrInterface target, RecipeAttrInterface recipe, Role role) {
   auto [lhs, rhs] = getOperandKinds(role);
   bool isWeightGradient = role == Role::wgrad;
@@ -48,16 +48,15 @@ static bool areMasked(TargetAttrInterface target, RecipeAttrInterface recipe, Ro
       operands, [&](const GroupedOperand &operand) { return canGroupScales(target, recipe, operand); });
 }
 
-ProductSupport fp8::describeGroupedProduct(TargetAttrInterface target, RecipeAttrInterface recipe,
-                                           Role role) {
-  ProductSupport support = target.describeProduct(recipe, role);
+MatmulSupport fp8::describeGroupedMatmul(TargetAttrInterface target, RecipeAttrInterface recipe, Role role) {
+  MatmulSupport support = target.describeMatmul(recipe, role);
   if (support.code.empty())
     return support;
   if (recipe && areMasked(target, recipe, role))
     return {support.code + ", of masked rows", ""};
   if (auto chip = dyn_cast<ChipAttr>(target))
-    return describeProductOf(chip, getGroupedFamily(getChip(chip), /*isFP8=*/bool(recipe)), recipe, role);
+    return describeMatmulOf(chip, getGroupedFamily(getChip(chip), /*isFP8=*/bool(recipe)), recipe, role);
   StringRef code = support.code;
-  return code.consume_back(" (CPU)") ? ProductSupport{(code + ", a product per group (CPU)").str(), ""}
+  return code.consume_back(" (CPU)") ? MatmulSupport{(code + ", a matmul per group (CPU)").str(), ""}
                                      : support;
 }

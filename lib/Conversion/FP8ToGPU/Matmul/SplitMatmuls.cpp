@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products that have few tiles and a long K become several products of parts of K, whose sums are added: one
+// Matmuls that have few tiles and a long K become several matmuls of parts of K, whose sums are added: one
 // block computes a tile, and most multiprocessors would have none.
 
 #include "MatmulConfig.h"
@@ -16,7 +16,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace fp8 {
-#define GEN_PASS_DEF_SPLITPRODUCTS
+#define GEN_PASS_DEF_SPLITMATMULS
 #include "fp8/Conversion/Passes.h.inc"
 } // namespace fp8
 
@@ -33,11 +33,11 @@ static constexpr int64_t kMostParts = 16;
 static bool hasElementEpilogue(Operation *op) {
   ElementRegion region = *ElementRegion::of(op);
   bool sums = llvm::any_of(region.extraMaps(), [&](AffineMap map) { return region.sums(map); });
-  return region.amaxes.empty() && !sums && !ProductResults::of(op)->outScale;
+  return region.amaxes.empty() && !sums && !MatmulResults::of(op)->outScale;
 }
 
-/// Returns into how many parts of K to divide a product; 1 for none.
-static int64_t countParts(const Chip &chip, const Product &product, const ProductConfig &config) {
+/// Returns into how many parts of K to divide a matmul; 1 for none.
+static int64_t countParts(const Chip &chip, const MatmulView &product, const MatmulConfig &config) {
   int64_t m = product.knownSize(product.dims.m), n = product.knownSize(product.dims.n);
   int64_t k = product.knownSize(product.dims.k);
   if (llvm::is_contained({m, n, k}, ShapedType::kDynamic) || product.dims.k.size() != 1 ||
@@ -56,11 +56,11 @@ static int64_t countParts(const Chip &chip, const Product &product, const Produc
 }
 
 namespace {
-/// Divides one product.
-class ProductSplitter {
+/// Divides one matmul.
+class MatmulSplitter {
 public:
   /// `unit` is a scale of 1.
-  ProductSplitter(const Product &product, int64_t parts, llvm::function_ref<memref::GlobalOp()> unit)
+  MatmulSplitter(const MatmulView &product, int64_t parts, llvm::function_ref<memref::GlobalOp()> unit)
       : product(product), parts(parts), unit(unit), builder(product.op), loc(product.op->getLoc()) {}
 
   LogicalResult split();
@@ -69,7 +69,7 @@ private:
   AffineMap addParts(AffineMap map, unsigned at);
   void multiply(Value sums);
 
-  const Product &product;
+  const MatmulView &product;
   int64_t parts;
   llvm::function_ref<memref::GlobalOp()> unit;
   OpBuilder builder;
@@ -78,14 +78,14 @@ private:
 } // namespace
 
 /// Returns the map of an operand or of the result with the parts as dimension `at`.
-AffineMap ProductSplitter::addParts(AffineMap map, unsigned at) {
+AffineMap MatmulSplitter::addParts(AffineMap map, unsigned at) {
   SmallVector<AffineExpr> results(map.getResults());
   results.insert(results.begin() + at, builder.getAffineDimExpr(map.getNumDims()));
   return AffineMap::get(map.getNumDims() + 1, 0, results, builder.getContext());
 }
 
-/// Creates the products of the parts, whose sums, without scales, become `sums`.
-void ProductSplitter::multiply(Value sums) {
+/// Creates the matmuls of the parts, whose sums, without scales, become `sums`.
+void MatmulSplitter::multiply(Value sums) {
   AffineExpr k = builder.getAffineDimExpr(product.dims.k.front());
   unsigned lhsAt = *product.maps[0].getResultPosition(k), rhsAt = *product.maps[1].getResultPosition(k);
   Value lhs = buildPartView(builder, loc, product.lhs, lhsAt, parts);
@@ -108,10 +108,10 @@ void ProductSplitter::multiply(Value sums) {
         UnitAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr(), ArrayAttr());
   }
   created->setDiscardableAttrs(product.op->getDiscardableAttrDictionary());
-  Product(created).addNote("K in " + Twine(parts) + " parts");
+  MatmulView(created).addNote("K in " + Twine(parts) + " parts");
 }
 
-LogicalResult ProductSplitter::split() {
+LogicalResult MatmulSplitter::split() {
   Operation *op = product.op, *before = op->getPrevNode();
   ArrayRef<int64_t> shape = cast<MemRefType>(product.out.getType()).getShape();
   SmallVector<int64_t> sizes{parts};
@@ -133,7 +133,7 @@ LogicalResult ProductSplitter::split() {
                              Value sum = arith::AddFOp::create(b, loc, values[1], values[0]);
                              linalg::YieldOp::create(b, loc, sum);
                            });
-  if (failed(buildProductEpilogue(builder, op, first, /*isScaled=*/false)))
+  if (failed(buildMatmulEpilogue(builder, op, first, /*isScaled=*/false)))
     return failure();
   markCode(before, op);
   op->erase();
@@ -153,7 +153,7 @@ static memref::GlobalOp createUnitScale(ModuleOp module) {
 }
 
 namespace {
-struct SplitProductsPass : public fp8::impl::SplitProductsBase<SplitProductsPass> {
+struct SplitMatmulsPass : public fp8::impl::SplitMatmulsBase<SplitMatmulsPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto attribute = dyn_cast<ChipAttr>(getTarget(module));
@@ -163,19 +163,19 @@ struct SplitProductsPass : public fp8::impl::SplitProductsBase<SplitProductsPass
     SmallVector<Operation *> products;
     module.walk([&](Operation *op) {
       bool isOnMemRefs = llvm::none_of(op->getOperandTypes(), llvm::IsaPred<TensorType>);
-      // A configuration that is written down is of the whole product.
+      // A configuration that is written down is of the whole matmul.
       if (isa<MatmulOp, ScaledMatmulOp>(op) && isOnMemRefs && !op->hasAttr(kConfigAttrName))
         products.push_back(op);
     });
     memref::GlobalOp one;
     auto unit = [&] { return one ? one : one = createUnitScale(module); };
     for (Operation *op : products) {
-      std::optional<FailureOr<ProductConfig>> config = findPlainConfig(chip, op);
+      std::optional<FailureOr<MatmulConfig>> config = findPlainConfig(chip, op);
       if (!config || failed(*config) || !hasElementEpilogue(op))
         continue;
-      Product product(op);
+      MatmulView product(op);
       int64_t parts = countParts(chip, product, **config);
-      if (parts > 1 && failed(ProductSplitter(product, parts, unit).split()))
+      if (parts > 1 && failed(MatmulSplitter(product, parts, unit).split()))
         return signalPassFailure();
     }
   }

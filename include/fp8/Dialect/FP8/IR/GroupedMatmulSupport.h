@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which products of groups of rows (mixture of experts) a target computes group by group, and with what.
+// Which matmuls of groups of rows (mixture of experts) a target computes group by group, and with what.
 
 #ifndef FP8_DIALECT_FP8_IR_GROUPEDPRODUCTS_H
 #define FP8_DIALECT_FP8_IR_GROUPEDPRODUCTS_H
@@ -11,7 +11,7 @@
 
 namespace fp8 {
 
-/// The place of an operand in a product of groups of rows.
+/// The place of an operand in a matmul of groups of rows.
 struct GroupedOperand {
   TensorKind kind;
   llvm::SmallVector<bool> contracted; ///< per dimension of the rows, or of the matrix of one group
@@ -23,15 +23,15 @@ struct GroupedOperand {
 /// masked, as the program wrote them. A scale of several rows would be that of rows of several groups.
 bool canGroupScales(TargetAttrInterface target, RecipeAttrInterface recipe, const GroupedOperand &operand);
 
-/// Returns the instructions that compute grouped products: for 16-bit operands mma.sync, which reads those of
+/// Returns the instructions that compute grouped matmuls: for 16-bit operands mma.sync, which reads those of
 /// weight gradients in place, on every chip.
-ProductFamily getGroupedFamily(const Chip &chip, bool isFP8);
+MatmulFamily getGroupedFamily(const Chip &chip, bool isFP8);
 
-/// Does what ChipAttr::describeProduct() does, for products by instructions of `family`.
-ProductSupport describeProductOf(ChipAttr chip, ProductFamily family, RecipeAttrInterface recipe, Role role);
+/// Does what ChipAttr::describeMatmul() does, for matmuls by instructions of `family`.
+MatmulSupport describeMatmulOf(ChipAttr chip, MatmulFamily family, RecipeAttrInterface recipe, Role role);
 
-/// Does what `target.describeProduct()` does, for products of groups of rows.
-ProductSupport describeGroupedProduct(TargetAttrInterface target, RecipeAttrInterface recipe, Role role);
+/// Does what `target.describeMatmul()` does, for matmuls of groups of rows.
+MatmulSupport describeGroupedMatmul(TargetAttrInterface target, RecipeAttrInterface recipe, Role role);
 
 } // namespace fp8
 

@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --split-input-file --fp8-split-products | FileCheck %s -enable-var-scope
+// RUN: fp8-opt %s --split-input-file --fp8-split-matmuls | FileCheck %s -enable-var-scope
 // RUN: fp8-opt %s --split-input-file --pass-pipeline='builtin.module(fp8-gpu-kernels-pipeline)' | FileCheck %s --check-prefix=KERNELS
 
 // The sum of all parts is multiplied by the scales, one for each row, and added to C once. 16 blocks compute

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collapses dimensions of products whose operands get a scale per block, so that blocks are runs of
+// Collapses dimensions of matmuls whose operands get a scale per block, so that blocks are runs of
 // one dimension.
 
 #include "RecipeRewriter.h"
@@ -14,15 +14,15 @@
 using namespace mlir;
 
 namespace fp8 {
-#define GEN_PASS_DEF_COLLAPSEPRODUCTS
+#define GEN_PASS_DEF_COLLAPSEMATMULS
 #include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
 
 namespace {
 
-/// A view of an operand, destination or result of a product in which some dimensions are one.
+/// A view of an operand, destination or result of a matmul in which some dimensions are one.
 class CollapsedView {
 public:
-  /// `dims`, at least two, are adjacent dimensions of the product in order; `map` has all of them or none.
+  /// `dims`, at least two, are adjacent dimensions of the matmul in order; `map` has all of them or none.
   CollapsedView(AffineMap map, ArrayRef<unsigned> dims) {
     SmallVector<int64_t> positions, others;
     for (unsigned dim : dims)
@@ -84,7 +84,7 @@ private:
   SmallVector<int64_t> kept;
 };
 
-/// Returns `map` for a view of its tensor, in the dimensions of the collapsed product.
+/// Returns `map` for a view of its tensor, in the dimensions of the collapsed matmul.
 AffineMap collapseMap(AffineMap map, const CollapsedView &view, ArrayRef<unsigned> dims) {
   SmallVector<AffineExpr> results;
   for (int64_t position : view.keptPositions()) {
@@ -96,7 +96,7 @@ AffineMap collapseMap(AffineMap map, const CollapsedView &view, ArrayRef<unsigne
   return AffineMap::get(map.getNumDims() - (dims.size() - 1), 0, results, map.getContext());
 }
 
-/// Replaces `op` by a product in which `dims` are one dimension, the first of them.
+/// Replaces `op` by a matmul in which `dims` are one dimension, the first of them.
 MatmulOp collapseDims(MatmulOp op, ArrayRef<unsigned> dims) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
@@ -118,7 +118,7 @@ MatmulOp collapseDims(MatmulOp op, ArrayRef<unsigned> dims) {
   return collapsed;
 }
 
-class CollapseProducts : public impl::CollapseProductsBase<CollapseProducts> {
+class CollapseMatmuls : public impl::CollapseMatmulsBase<CollapseMatmuls> {
 public:
   void runOnOperation() final {
     SmallVector<MatmulOp> products;
