@@ -269,7 +269,7 @@ TEST_F(DeviceSessionTest, LibrariesAndDevicesMustFit) {
   EXPECT_FP8RT_ERROR(fp8rt_session_create(library.get(), "main", hostState.get(), &created),
                      FP8RT_UNSUPPORTED, "kernels are for sm_89: run it on a GPU");
   EXPECT_FP8RT_ERROR(fp8rt_session_create_on(gpu.get(), "main", hostState.get(), &created),
-                     FP8RT_INVALID_ARGUMENT, "the state is not on the session's device");
+                     FP8RT_INVALID_ARGUMENT, "the state is not where the calls run");
   EXPECT_FP8RT_ERROR(fp8rt_session_create_on(gpu.get(), "main", nullptr, &created), FP8RT_INVALID_ARGUMENT,
                      "needs a state");
   EXPECT_FP8RT_ERROR(fp8rt_gpu_open("emulator", load(UNKNOWN_CHIP_FIXTURE).get(), &opened), FP8RT_MISMATCH,

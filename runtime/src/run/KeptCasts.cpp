@@ -31,7 +31,7 @@ void Session::castParameters() {
       state->setComputedFrom(tensor, {});
   for (size_t i = 0; i < entry.initializerArguments.size(); ++i)
     initializer->arguments[i].assign(arguments[entry.initializerArguments[i]].tensor->sameMemory(), false);
-  initializer->communicator = communicator;
+  initializer->setCommunicator(communicator);
   within("casting the parameters", [&] { initializer->runStep(); });
   for (const KeptCast &cast : entry.casts)
     for (const std::string &tensor : cast.tensors)

@@ -2,22 +2,13 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls with checks in advance, and the C ABI of prepared.h.
+// Calls with checks in advance.
 
 #include "Prepared.h"
 #include "../collectives/Program.h"
 #include "../core/Status.h"
 
-#include "fp8rt/gpu.h"
-
-#include <utility>
-
 using namespace fp8rt;
-
-static std::string describeValue(const char *what, size_t index, const Value &value) {
-  std::string text = std::string(what) + " " + std::to_string(index);
-  return value.name.empty() ? text : text + " " + inQuotes(value.name);
-}
 
 /// Checks that a description fits `value`, and returns its shape.
 static Shape checkDescription(const Value &value, const DLTensor &given, const Memory &memory) {
@@ -27,10 +18,7 @@ static Shape checkDescription(const Value &value, const DLTensor &given, const M
   if (given.ndim < 0 || (given.ndim > 0 && !given.shape))
     fail(FP8RT_INVALID_ARGUMENT, "the tensor has no shape");
   Shape shape(given.shape, given.shape + given.ndim);
-  bool fits = accepts(value.type->dlpack, given.dtype) && shape.size() == value.shape.size();
-  for (size_t i = 0; fits && i < shape.size(); ++i)
-    fits = value.shape[i] == kDynamicDim ? shape[i] >= 0 : shape[i] == value.shape[i];
-  if (!fits) {
+  if (!accepts(value.type->dlpack, given.dtype) || !fits(value.shape, shape)) {
     const DType *type = findDLPackType(given.dtype);
     fail(FP8RT_MISMATCH, "it is " + describe(value.shape, *value.type) + ", the given tensor " +
                              (type ? describe(shape, *type) : "of type " + typeName(given.dtype)));
@@ -57,11 +45,13 @@ void Prepared::Views::add(const Value &value, Shape shape, DLDevice place) {
   tensors.push_back(tensor);
 }
 
-void Prepared::Views::finish() {
+std::vector<DLTensor *> Prepared::Views::pointers() {
+  std::vector<DLTensor *> all;
   for (size_t i = 0; i < tensors.size(); ++i) {
     tensors[i].shape = shapes[i].data();
-    pointers.push_back(&tensors[i]);
+    all.push_back(&tensors[i]);
   }
+  return all;
 }
 
 void Prepared::describeArguments(Given given) {
@@ -75,7 +65,6 @@ void Prepared::describeArguments(Given given) {
       arguments.add(value, tensor ? checkDescription(value, *tensor, *memory) : value.shape, memory->place());
     });
   }
-  arguments.finish();
 }
 
 void Prepared::describeResults(Given given) {
@@ -95,17 +84,12 @@ void Prepared::describeResults(Given given) {
       results.add(value, std::move(shape), memory->place());
     });
   }
-  results.finish();
 }
 
 /// Sets the memory of state arguments that a call may leave out. The call must write new values of the
 /// state into the same memory.
 void Prepared::bindState() {
   defaults.resize(entry.arguments.size());
-  if (state && &state->library() != library.get())
-    fail(FP8RT_INVALID_ARGUMENT, "the state is of another library");
-  if (state && state->memory() != memory)
-    fail(FP8RT_INVALID_ARGUMENT, "the state is not where the calls run: create both on one device");
   if (state && !entry.casts.empty())
     fail(FP8RT_UNSUPPORTED,
          "it keeps casts of its arguments in the state, which a session makes: use one, or "
@@ -120,46 +104,27 @@ void Prepared::bindState() {
                                   " is state that is not updated in place: use a session");
 }
 
-Prepared::Prepared(std::shared_ptr<const Library> program, size_t index, std::shared_ptr<State> states,
+Prepared::Prepared(std::shared_ptr<const Library> loaded, size_t index, std::shared_ptr<State> states,
                    Given givenArguments, Given givenResults)
-    : Prepared(program, hostMemory(), index, std::move(states), givenArguments, givenResults) {}
+    : EntryCall(std::move(loaded), index, std::move(states)) {
+  describeTensors(givenArguments, givenResults);
+}
 
 Prepared::Prepared(std::shared_ptr<const cuda::DeviceProgram> onDevice, size_t index,
                    std::shared_ptr<State> states, Given givenArguments, Given givenResults)
-    : Prepared(onDevice->library(), onDevice->memory(), index, std::move(states), givenArguments,
-               givenResults) {
-  program = std::move(onDevice);
+    : EntryCall(std::move(onDevice), index, std::move(states)) {
+  describeTensors(givenArguments, givenResults);
   launcher.emplace(program);
   call.device = &launcher->functions();
 }
 
-Prepared::Prepared(std::shared_ptr<const Library> loaded, std::shared_ptr<Memory> place, size_t index,
-                   std::shared_ptr<State> states, Given givenArguments, Given givenResults)
-    : library(std::move(loaded)), memory(std::move(place)), state(std::move(states)),
-      entry(library->entry(index)), function(library->function(index)),
-      workspace(allocateBuffer(memory, entry.workspaceBytes, entry.workspaceAlignment)) {
-  if (memory->isHost())
-    library->checkHost();
+void Prepared::describeTensors(Given givenArguments, Given givenResults) {
   within("entry " + inQuotes(entry.name), [&] {
     describeArguments(givenArguments);
     describeResults(givenResults);
     bindState();
   });
-  fillCall();
-}
-
-void Prepared::fillCall() {
-  call.version = library->manifest().callVersion;
-  call.num_arguments = static_cast<uint32_t>(arguments.tensors.size());
-  call.num_results = static_cast<uint32_t>(results.tensors.size());
-  call.arguments = arguments.pointers.data();
-  call.results = results.pointers.data();
-  call.workspace = workspace.get();
-  call.workspace_bytes = entry.workspaceBytes;
-  call.allocate = allocate;
-  call.allocate_context = this;
-  call.error = error;
-  call.error_capacity = sizeof(error);
+  setTensors(arguments.pointers(), results.pointers());
 }
 
 void Prepared::setData(void *const *argumentData, void *const *resultData) {
@@ -186,7 +151,7 @@ void Prepared::operator()(void *const *argumentData, void *const *resultData) {
   if (launcher)
     runOnDevice(program->device().stream(), /*waits=*/true);
   else
-    callFunction();
+    orFail([&] { callFunction(); });
 }
 
 void Prepared::enqueue(void *const *argumentData, void *const *resultData, void *stream) {
@@ -205,7 +170,7 @@ void Prepared::runOnDevice(cuda::CUstream stream, bool waits) {
   launcher->useStream(stream);
   call.stream = stream;
   try {
-    callFunction();
+    orFail([&] { callFunction(); });
     waits ? launcher->wait() : launcher->leave();
     if (waits)
       collectives::checkCollectives(call.communicator);
@@ -215,30 +180,8 @@ void Prepared::runOnDevice(cuda::CUstream stream, bool waits) {
   }
 }
 
-void Prepared::communicateThrough(const fp8rt_communicator *communicator) {
-  collectives::checkRanks(*library, communicator);
-  collectives::Ranks *ranks = collectives::Ranks::find(communicator);
-  if (ranks && !ranks->usesHostMemory())
-    ranks->useDevice(program);
-  call.communicator = communicator;
-  staged.reset();
-  if (!program || !ranks || !ranks->usesHostMemory())
-    return;
-  staged = std::make_unique<cuda::StagedRanks>(*ranks, program);
-  call.communicator = staged->functions();
-}
-
-void Prepared::callFunction() {
-  *error = '\0';
-  if (!function(&call))
-    return;
-  std::string reason = "entry " + inQuotes(entry.name) + " failed: " +
-                       (refusal.empty() ? *error ? error : "it gave no reason" : std::exchange(refusal, ""));
-  collectives::tellFailure(call.communicator, reason);
-  fail(FP8RT_CALL_FAILED, reason);
-}
-
-void Prepared::checkAsked(uint32_t result, const Shape &shape) const {
+/// Checks the shape of a result; its memory is in its description already.
+const DLTensor &Prepared::provideResult(uint32_t result, Shape shape) {
   if (result >= results.shapes.size())
     fail(FP8RT_CALL_FAILED, "the compiled code asked for a wrong result");
   const Value &value = entry.results[result];
@@ -246,61 +189,5 @@ void Prepared::checkAsked(uint32_t result, const Shape &shape) const {
   if (shape != wanted)
     fail(FP8RT_MISMATCH, describeValue("result", result, value) + " is " + describe(shape, *value.type) +
                              ", prepared for " + describe(wanted, *value.type));
-}
-
-/// Checks the shape of a result; its memory is in its description already.
-int Prepared::allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
-                       DLTensor *out_tensor) {
-  auto &prepared = *static_cast<Prepared *>(context);
-  fp8rt_status status = guarded([&] {
-    prepared.checkAsked(result, Shape(shape, shape + ndim));
-    *out_tensor = prepared.results.tensors[result];
-  });
-  if (status != FP8RT_OK)
-    prepared.refusal = fp8rt_last_error();
-  return status != FP8RT_OK;
-}
-
-fp8rt_status fp8rt_prepare(const fp8rt_library *library, const char *entry, fp8rt_state *state,
-                           const DLTensor *const *arguments, uint32_t num_arguments,
-                           const DLTensor *const *results, uint32_t num_results,
-                           fp8rt_prepared **out_prepared) {
-  return guarded([&] {
-    fp8rt_prepared *&out = required(out_prepared, "out_prepared");
-    const auto &shared = required(library, "library").shared;
-    size_t index = shared->findEntry(&required(entry, "entry"));
-    out =
-        new fp8rt_prepared(shared, index, state ? state->shared : nullptr,
-                           Prepared::Given{arguments, num_arguments}, Prepared::Given{results, num_results});
-  });
-}
-
-fp8rt_status fp8rt_prepare_on(const fp8rt_gpu *gpu, const char *entry, fp8rt_state *state,
-                              const DLTensor *const *arguments, uint32_t num_arguments,
-                              const DLTensor *const *results, uint32_t num_results,
-                              fp8rt_prepared **out_prepared) {
-  return guarded([&] {
-    fp8rt_prepared *&out = required(out_prepared, "out_prepared");
-    const auto &program = required(gpu, "gpu").shared;
-    size_t index = program->library()->findEntry(&required(entry, "entry"));
-    out =
-        new fp8rt_prepared(program, index, state ? state->shared : nullptr,
-                           Prepared::Given{arguments, num_arguments}, Prepared::Given{results, num_results});
-  });
-}
-
-void fp8rt_prepared_destroy(fp8rt_prepared *prepared) { delete prepared; }
-
-fp8rt_status fp8rt_prepared_call(fp8rt_prepared *prepared, void *const *arguments, void *const *results) {
-  return guarded([&] {
-    required(prepared, "prepared")(&required(arguments, "arguments"), &required(results, "results"));
-  });
-}
-
-fp8rt_status fp8rt_prepared_enqueue(fp8rt_prepared *prepared, void *const *arguments, void *const *results,
-                                    void *stream) {
-  return guarded([&] {
-    required(prepared, "prepared")
-        .enqueue(&required(arguments, "arguments"), &required(results, "results"), stream);
-  });
+  return results.tensors[result];
 }

@@ -7,9 +7,8 @@
 #ifndef FP8RT_RUN_PREPARED_H
 #define FP8RT_RUN_PREPARED_H
 
-#include "../collectives/StagedRanks.h"
 #include "../cuda/Launcher.h"
-#include "../program/State.h"
+#include "EntryCall.h"
 
 #include "fp8rt/prepared.h"
 
@@ -17,7 +16,7 @@
 
 namespace fp8rt {
 
-class Prepared {
+class Prepared : private EntryCall {
 public:
   /// Descriptions of arguments or results; some or all may be null.
   struct Given {
@@ -29,57 +28,38 @@ public:
            Given arguments, Given results);
   Prepared(std::shared_ptr<const cuda::DeviceProgram> program, size_t entry, std::shared_ptr<State> state,
            Given arguments, Given results);
-  Prepared(const Prepared &) = delete;
-  Prepared &operator=(const Prepared &) = delete;
 
   /// Returns when the work is done.
   void operator()(void *const *argumentData, void *const *resultData);
   /// On a device: enqueues the work on a stream.
   void enqueue(void *const *argumentData, void *const *resultData, void *stream);
   /// Performs the collectives of all following calls; null if there is one rank.
-  void communicateThrough(const fp8rt_communicator *communicator);
+  void communicateThrough(const fp8rt_communicator *with) { setCommunicator(with); }
 
 private:
   /// Descriptions of tensors, in the form that a call takes.
   struct Views {
     std::vector<Shape> shapes;
     std::vector<DLTensor> tensors;
-    std::vector<DLTensor *> pointers;
 
     void add(const Value &value, Shape shape, DLDevice place);
-    void finish();
+    /// Returns the descriptions, complete; nothing may be added afterwards.
+    std::vector<DLTensor *> pointers();
   };
 
-  Prepared(std::shared_ptr<const Library> library, std::shared_ptr<Memory> memory, size_t entry,
-           std::shared_ptr<State> state, Given arguments, Given results);
+  const DLTensor &provideResult(uint32_t index, Shape shape) override;
+  void describeTensors(Given givenArguments, Given givenResults);
   void describeArguments(Given given);
   void describeResults(Given given);
   void bindState();
-  void fillCall();
   void setData(void *const *argumentData, void *const *resultData);
   void checkAligned(const char *what, const Views &views, const std::vector<Value> &values) const;
-  void callFunction();
   void runOnDevice(cuda::CUstream stream, bool waits);
-  void checkAsked(uint32_t result, const Shape &shape) const;
-  static int allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
-                      DLTensor *out_tensor);
 
-  std::shared_ptr<const Library> library;
-  std::shared_ptr<Memory> memory;
-  std::shared_ptr<State> state; // may be null
-  const Entry &entry;
-  fp8rt_call_fn function;
   Views arguments, results;
   /// The memory to use in place of a null pointer: that of the state.
   std::vector<void *> defaults;
-  /// Why the allocation of a result was refused in a call.
-  std::string refusal;
-  Buffer workspace;
-  std::shared_ptr<const cuda::DeviceProgram> program; // on a device
-  std::optional<cuda::Launcher> launcher;
-  std::unique_ptr<cuda::StagedRanks> staged; // of a communicator in host memory, for a device
-  fp8rt_call call = {};
-  char error[1024];
+  std::optional<cuda::Launcher> launcher; // on a device
 };
 
 } // namespace fp8rt

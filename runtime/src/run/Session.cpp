@@ -20,17 +20,6 @@ bool isNumber(const std::string &text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-std::string describeValue(const char *what, size_t index, const Value &value) {
-  std::string text = std::string(what) + " " + std::to_string(index);
-  return value.name.empty() ? text : text + " " + inQuotes(value.name);
-}
-
-/// Whether a tensor of shape `given` may be passed where `wanted` is declared.
-bool fits(const Shape &wanted, const Shape &given) {
-  return wanted.size() == given.size() && std::equal(wanted.begin(), wanted.end(), given.begin(),
-                                                     [](int64_t w, int64_t g) { return w < 0 || w == g; });
-}
-
 /// The index of the user's value that `key` numbers or names.
 uint32_t findUserValue(const std::vector<Value> &values, const std::string &key, const char *what) {
   bool byNumber = isNumber(key);
@@ -62,35 +51,29 @@ void Session::Slot::assign(Tensor value, bool isOwned) {
   copy.reset();
 }
 
-Session::Session(std::shared_ptr<const Library> program, size_t entryIndex, std::shared_ptr<State> states)
-    : Session(program, hostMemory(), entryIndex, std::move(states)) {
-  library->checkHost();
+Session::Session(std::shared_ptr<const Library> loaded, size_t entryIndex, std::shared_ptr<State> states)
+    : EntryCall(std::move(loaded), entryIndex, std::move(states)) {
+  bindTensors();
   if (!entry.initializer.empty())
     initializer = std::make_unique<Session>(library, library->findEntry(entry.initializer), state);
 }
 
-Session::Session(std::shared_ptr<const cuda::DeviceProgram> program, size_t entryIndex,
+Session::Session(std::shared_ptr<const cuda::DeviceProgram> onDevice, size_t entryIndex,
                  std::shared_ptr<State> states)
-    : Session(program->library(), program->memory(), entryIndex, std::move(states)) {
+    : EntryCall(std::move(onDevice), entryIndex, std::move(states)) {
+  bindTensors();
   // Memory of a result that only compiled code knows the size of is new in each step.
   bool capturable = entry.capturable;
   for (const Value &result : entry.results)
     capturable &= result.alias >= 0 || isStatic(result.shape);
   if (!entry.initializer.empty())
     initializer = std::make_unique<Session>(program, library->findEntry(entry.initializer), state);
-  deviceProgram = program;
-  execution.emplace(std::move(program), capturable);
+  execution.emplace(program, capturable);
 }
 
-Session::Session(std::shared_ptr<const Library> program, std::shared_ptr<Memory> place, size_t entryIndex,
-                 std::shared_ptr<State> states)
-    : library(std::move(program)), memory(std::move(place)), state(std::move(states)),
-      entry(library->entry(entryIndex)), function(library->function(entryIndex)),
-      arguments(entry.arguments.size()), results(entry.results.size()) {
-  if (state && &state->library() != library.get())
-    fail(FP8RT_INVALID_ARGUMENT, "the state is of another library");
-  if (state && state->memory() != memory)
-    fail(FP8RT_INVALID_ARGUMENT, "the state is not on the session's device: create both on one");
+void Session::bindTensors() {
+  arguments.resize(entry.arguments.size());
+  results.resize(entry.results.size());
   for (size_t i = 0; i < arguments.size(); ++i)
     if (entry.arguments[i].kind == FP8RT_KIND_STATE)
       bindState(i);
@@ -99,8 +82,13 @@ Session::Session(std::shared_ptr<const Library> program, std::shared_ptr<Memory>
       within(describeValue("result", i, entry.results[i]), [&] {
         results[i].assign(Tensor(*entry.results[i].type, entry.results[i].shape, memory), true);
       });
-  within("the workspace of entry " + inQuotes(entry.name),
-         [&] { workspace = allocateBuffer(memory, entry.workspaceBytes, entry.workspaceAlignment); });
+  std::vector<DLTensor *> argumentViews, resultViews;
+  for (Slot &slot : arguments)
+    argumentViews.push_back(&slot.view);
+  for (Slot &slot : results)
+    resultViews.push_back(&slot.view);
+  setTensors(std::move(argumentViews), std::move(resultViews));
+  call.flags = FP8RT_CALL_HAS_PROFILE;
 }
 
 void Session::bindState(size_t argument) {
@@ -229,13 +217,11 @@ void Session::runStep() {
   prepareResults();
   failed = true;
   try {
-    execution ? runOnDevice() : call();
-  } catch (Error &error) {
+    orFail([&] { execution ? runOnDevice() : runOnHost(); });
+  } catch (Error &) {
     if (state)
       state->forgetAll();
-    std::string reason = "entry " + inQuotes(entry.name) + " failed: " + error.message;
-    collectives::tellFailure(communicator, reason);
-    fail(error.status, reason);
+    throw;
   }
   for (size_t i = 0; i < results.size(); ++i)
     if (!results[i].tensor)
@@ -249,7 +235,12 @@ void Session::runStep() {
 void Session::runOnDevice() {
   forgetCopies();
   collectives::checkCollectives(communicator); // a graph must not be replayed without them
-  execution->run([this] { call(); }, describeBuffers(), profiler.get());
+  auto launch = [this] {                       // the execution measures kernels where they run
+    call.device = &execution->functions();
+    call.stream = execution->stream();
+    callFunction();
+  };
+  execution->run(launch, describeBuffers(), profiler.get());
   collectives::checkCollectives(communicator);
 }
 
@@ -271,51 +262,12 @@ cuda::Execution::Key Session::describeBuffers() const {
   return key;
 }
 
-void Session::call() {
-  std::vector<DLTensor *> argumentViews, resultViews;
-  for (Slot &slot : arguments)
-    argumentViews.push_back(&slot.view);
-  for (Slot &slot : results)
-    resultViews.push_back(&slot.view);
-  char error[1024] = "";
-  fp8rt_call call = {};
-  call.version = library->manifest().callVersion;
-  call.num_arguments = static_cast<uint32_t>(arguments.size());
-  call.num_results = static_cast<uint32_t>(results.size());
-  call.arguments = argumentViews.data();
-  call.results = resultViews.data();
-  call.workspace = workspace.get();
-  call.workspace_bytes = entry.workspaceBytes;
-  call.allocate = allocate;
-  call.allocate_context = this;
-  call.error = error;
-  call.error_capacity = sizeof(error);
-  call.flags = FP8RT_CALL_HAS_PROFILE;
-  if (execution) { // which measures kernels where they run
-    call.device = &execution->functions();
-    call.stream = execution->stream();
-  } else {
-    call.profile = profiler.get();
-  }
-  call.communicator = staged ? staged->functions() : communicator;
-  refusal.clear();
-  if (function(&call))
-    fail(FP8RT_CALL_FAILED, !refusal.empty() ? refusal : *error ? error : "it gave no reason");
+void Session::runOnHost() {
+  call.profile = profiler.get();
+  callFunction();
 }
 
-int Session::allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
-                      DLTensor *out_tensor) {
-  auto *session = static_cast<Session *>(context);
-  fp8rt_status status = guarded([&] {
-    session->allocateResult(result, Shape(shape, shape + ndim));
-    required(out_tensor, "out_tensor") = session->results[result].view;
-  });
-  if (status != FP8RT_OK)
-    session->refusal = fp8rt_last_error();
-  return status != FP8RT_OK;
-}
-
-void Session::allocateResult(uint32_t index, Shape shape) {
+const DLTensor &Session::provideResult(uint32_t index, Shape shape) {
   if (!isStatic(shape))
     fail(FP8RT_CALL_FAILED,
          "no memory for result " + std::to_string(index) + ": one of its sizes is negative");
@@ -323,6 +275,7 @@ void Session::allocateResult(uint32_t index, Shape shape) {
     fail(FP8RT_CALL_FAILED, "the compiled code asked for a wrong result");
   within(describeValue("result", index, entry.results[index]),
          [&] { results[index].assign(Tensor(*entry.results[index].type, std::move(shape), memory), true); });
+  return results[index].view;
 }
 
 /// Copies the next values of arguments and state that the compiled code did not compute in

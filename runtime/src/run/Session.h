@@ -7,21 +7,18 @@
 #ifndef FP8RT_RUN_SESSION_H
 #define FP8RT_RUN_SESSION_H
 
-#include "../collectives/StagedRanks.h"
 #include "../cuda/Execution.h"
 #include "../program/Profiler.h"
-#include "../program/State.h"
+#include "EntryCall.h"
 
 #include "fp8rt/session.h"
 
 namespace fp8rt {
 
-class Session {
+class Session : private EntryCall {
 public:
   Session(std::shared_ptr<const Library> library, size_t entry, std::shared_ptr<State> state);
   Session(std::shared_ptr<const cuda::DeviceProgram> program, size_t entry, std::shared_ptr<State> state);
-  Session(const Session &) = delete;
-  Session &operator=(const Session &) = delete;
 
   uint32_t findArgument(const std::string &key) const;
   uint32_t findResult(const std::string &key) const;
@@ -64,8 +61,8 @@ private:
     void assign(Tensor value, bool isOwned);
   };
 
-  Session(std::shared_ptr<const Library> library, std::shared_ptr<Memory> memory, size_t entry,
-          std::shared_ptr<State> state);
+  const DLTensor &provideResult(uint32_t index, Shape shape) override;
+  void bindTensors();
   void bindState(size_t argument);
   const DLTensor *inPlace(const std::vector<Slot> &slots, uint32_t index) const;
   const DLTensor *inHostMemory(const std::vector<Slot> &slots, uint32_t index) const;
@@ -77,35 +74,21 @@ private:
   void copyInto(uint32_t index, const Tensor &tensor);
   void prepareResults();
   void runStep();
+  void runOnHost();
   void runOnDevice();
   State::Addresses findAddresses(const KeptCast &cast) const;
   void castParameters();
   void noteParameters();
   cuda::Execution::Key describeBuffers() const;
   void forgetCopies();
-  void call();
   void carryCopies();
-  void allocateResult(uint32_t index, Shape shape);
-  static int allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
-                      DLTensor *out_tensor);
 
-  std::shared_ptr<const Library> library;
-  std::shared_ptr<Memory> memory;
-  std::shared_ptr<State> state; // may be null
-  const Entry &entry;
-  fp8rt_call_fn function;
   std::vector<Slot> arguments;
   std::vector<Slot> results;
-  Buffer workspace;
   /// Computes the kept casts of this entry from its arguments; null if it has none.
   std::unique_ptr<Session> initializer;
   std::shared_ptr<Profiler> profiler;
-  const fp8rt_communicator *communicator = nullptr;
-  std::shared_ptr<const cuda::DeviceProgram> deviceProgram; // on a device
-  std::unique_ptr<cuda::StagedRanks> staged;                // of a communicator in host memory, for a device
-  std::optional<cuda::Execution> execution;                 // on a device
-  /// Why the allocation of a result was refused in a call.
-  std::string refusal;
+  std::optional<cuda::Execution> execution; // on a device
   bool failed = false;
 };
 

@@ -15,16 +15,9 @@ using namespace fp8rt;
 using collectives::Ranks;
 
 void Session::communicateThrough(const fp8rt_communicator *with) {
-  collectives::checkRanks(*library, with);
-  Ranks *ranks = Ranks::find(with);
-  if (ranks && !ranks->usesHostMemory())
-    ranks->useDevice(deviceProgram);
-  communicator = with;
-  staged.reset();
-  if (!execution || !ranks || !ranks->usesHostMemory())
-    return;
-  staged = std::make_unique<cuda::StagedRanks>(*ranks, deviceProgram);
-  execution->neverCapture();
+  setCommunicator(with);
+  if (staged)
+    execution->neverCapture();
 }
 
 /// Returns this rank's part of an argument's value for all ranks.
