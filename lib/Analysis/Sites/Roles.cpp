@@ -228,7 +228,7 @@ bool RoleInference::readsGradient(unsigned i) const {
 bool RoleInference::isInDoubt(unsigned i) const {
   const Contraction &contraction = contractions[i];
   if (contraction.isForward() || namesMarkBackward || contraction.name.update ||
-      contraction.op->hasAttr(FP8Dialect::kRoleAttrName))
+      contraction.op->hasAttr(kRoleAttrName))
     return false;
   return readsGradient(i) || (roles[i].role == Role::fprop &&
                               (dependsOnBackward(i) || contraction.maybeGradientOf != Contraction::kNone));
@@ -242,7 +242,7 @@ bool RoleInference::isInDoubt(unsigned i) const {
 /// an optimizer's update has none of a layer's roles.
 void RoleInference::applyUserRole(unsigned i) {
   ContractionRole &entry = roles[i];
-  auto attribute = entry.contraction.op->getAttrOfType<StringAttr>(FP8Dialect::kRoleAttrName);
+  auto attribute = entry.contraction.op->getAttrOfType<StringAttr>(kRoleAttrName);
   std::optional<Role> role = attribute ? symbolizeRole(attribute.getValue()) : std::nullopt;
   if (!role && entry.contraction.name.update)
     role = Role::other;

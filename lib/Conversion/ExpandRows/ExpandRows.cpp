@@ -6,9 +6,9 @@
 // bufferization allocates the temporaries of a row. Sums over the rows keep the order of the rows:
 // the rows of a chunk write their summands into a buffer in parallel, which is then summed.
 
-#include "fp8/Conversion/ExpandRows/RowLoops.h"
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -7,7 +7,7 @@
 
 #include "LoopBuilder.h"
 #include "fp8/Conversion/Passes.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;

@@ -8,7 +8,7 @@
 #include "Matmul/MatmulLowering.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Conversion/Passes.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"

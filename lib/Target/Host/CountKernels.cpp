@@ -6,7 +6,7 @@
 
 #include "KernelCost.h"
 #include "KernelNames.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Target/Host/Passes.h"
 

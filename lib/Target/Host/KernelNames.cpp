@@ -8,7 +8,7 @@
 #include "KernelNames.h"
 #include "fp8/Analysis/Sites/SiteNames.h"
 #include "fp8/Conversion/Kernel.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 

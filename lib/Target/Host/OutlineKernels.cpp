@@ -9,7 +9,7 @@
 #include "KernelNames.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/HostCode.h"

@@ -5,9 +5,9 @@
 // Turns each bufferized loop over rows into one kernel: a parallel loop with the temporaries of a
 // row on the stack, if it is large enough for threads, else sequential loops.
 
-#include "fp8/Conversion/ExpandRows/RowLoops.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Target/Host/HostCode.h"
 #include "fp8/Target/Host/Passes.h"
 

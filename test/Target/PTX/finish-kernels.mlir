@@ -10,7 +10,7 @@
 // CHECK-LABEL: llvm.func @helper() {
 gpu.module @kernels {
   llvm.func @k(%m: !llvm.ptr {fp8.tensor_map = {box = array<i64: 64, 8>, swizzle = 128 : i32}},
-               %x: !llvm.ptr {llvm.noalias, fp8.other}, %n: i64)
+               %x: !llvm.ptr {llvm.noalias, fp8.own_memory}, %n: i64)
       attributes {gpu.kernel, fp8.threads = 384 : i32, fp8.cluster = 2 : i32} {
     llvm.return
   }

@@ -8,6 +8,7 @@
 #ifndef FP8_TARGET_HOST_CALLINGCONVENTION_H
 #define FP8_TARGET_HOST_CALLINGCONVENTION_H
 
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/TypeRange.h"
 
@@ -15,10 +16,6 @@ namespace fp8 {
 
 /// Upstream's attribute on a function whose buffers are passed as plain pointers.
 inline constexpr llvm::StringLiteral kBarePointersAttrName = "llvm.bareptr";
-
-/// Attribute on an entry point: the types of the results that the caller allocates, by their
-/// numbers. Set by fp8-allocate-dynamic.
-inline constexpr llvm::StringLiteral kAllocatedResultsAttrName = "fp8.allocated_results";
 
 /// Prefix of the private function `fp8_entry_<entry>`, which holds the code of an entry point and
 /// which `fp8_call_<entry>` calls.

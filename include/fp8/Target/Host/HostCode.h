@@ -9,19 +9,11 @@
 #ifndef FP8_TARGET_HOST_HOSTCODE_H
 #define FP8_TARGET_HOST_HOSTCODE_H
 
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 
 namespace fp8 {
-
-/// Attribute on an entry point: the size of its workspace in bytes, an i64. Set by
-/// fp8-plan-workspace, and kept on `fp8_call_<entry>` for the manifest.
-inline constexpr llvm::StringLiteral kWorkspaceBytesAttrName = "fp8.workspace_bytes";
-
-/// Attribute on an entry point of a library that launches kernels on a device: whether its work can be
-/// captured as a graph, a bool. It cannot if the host waits for a value of the device, or allocates memory.
-/// Set by fp8-lower-launches, and kept on `fp8_call_<entry>` for the manifest.
-inline constexpr llvm::StringLiteral kCapturableAttrName = "fp8.capturable";
 
 /// The function of a library that describes its device code (fp8rt/device.h).
 inline constexpr llvm::StringLiteral kDeviceCodeName = "fp8_device_code";

@@ -7,7 +7,7 @@
 #include "KernelBuilder.h"
 #include "KernelFacts.h"
 #include "fp8/Conversion/FP8ToGPU/SharedMemory.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
 

@@ -6,7 +6,7 @@
 
 #include "../Cast/ByteTranspose.h"
 #include "MatmulView.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"

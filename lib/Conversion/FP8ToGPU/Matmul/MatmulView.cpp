@@ -137,21 +137,18 @@ Value MatmulView::buildSize(OpBuilder &builder, ArrayRef<unsigned> group) const 
   return count;
 }
 
-/// Attribute of a matmul: what is to be said of its operands, an array of strings.
-static constexpr llvm::StringLiteral kNotesAttrName = "fp8.operand_notes";
-
 void MatmulView::addNote(const Twine &note) const {
   Builder builder(op->getContext());
   SmallVector<Attribute> notes;
-  if (auto others = op->getAttrOfType<ArrayAttr>(kNotesAttrName))
+  if (auto others = op->getAttrOfType<ArrayAttr>(kOperandNotesAttrName))
     llvm::append_range(notes, others);
   notes.push_back(builder.getStringAttr(note));
-  op->setAttr(kNotesAttrName, builder.getArrayAttr(notes));
+  op->setAttr(kOperandNotesAttrName, builder.getArrayAttr(notes));
 }
 
 ArrayAttr MatmulView::mark(const Twine &code) const {
   std::string all = code.str();
-  if (auto notes = op->getAttrOfType<ArrayAttr>(kNotesAttrName))
+  if (auto notes = op->getAttrOfType<ArrayAttr>(kOperandNotesAttrName))
     for (Attribute note : notes)
       if (auto text = dyn_cast<StringAttr>(note)) // an attribute of a file may be anything
         all += ("; " + text.getValue()).str();

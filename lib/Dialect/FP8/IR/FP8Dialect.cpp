@@ -2,10 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Registration of the dialect, its bytecode version and its discardable attributes.
+// Registration of the dialect, and its bytecode version.
 
 #include "fp8/Dialect/FP8/IR/Chips.h"
-#include "fp8/Dialect/FP8/IR/MixedPrecision.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
@@ -73,29 +72,3 @@ void fp8::FP8Dialect::initialize() {
 }
 
 void fp8::FP8Dialect::registerBytecode() { addInterfaces<FP8BytecodeInterface>(); }
-
-LogicalResult fp8::FP8Dialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  StringRef name = attribute.getName();
-  if (name == kSiteAttrName) {
-    auto site = dyn_cast<StringAttr>(attribute.getValue());
-    if (!site || site.getValue().empty())
-      return op->emitOpError("attribute 'fp8.site' must be a non-empty string, the site's name");
-    return success();
-  }
-  if (name == kRoleAttrName) {
-    auto role = dyn_cast<StringAttr>(attribute.getValue());
-    if (!role || !symbolizeRole(role.getValue()))
-      return op->emitOpError("attribute 'fp8.role' must be \"fprop\", \"dgrad\", \"wgrad\" or \"other\"");
-  }
-  if (name == kMixedPrecisionAttrName) {
-    auto precision = dyn_cast<StringAttr>(attribute.getValue());
-    if (!precision || !isMixedPrecision(precision))
-      return op->emitOpError(
-          "attribute 'fp8.mixed_precision' must be \"off\", \"bf16\", \"f16\" or \"tf32\"");
-  }
-  if (name == kTF32AttrName && !(isa<MatmulOp, GroupedMatmulOp>(op) && isa<UnitAttr>(attribute.getValue())))
-    return op->emitOpError("attribute 'fp8.tf32' has no value, and is for fp8.matmul and fp8.grouped_matmul");
-  if (name == kTargetAttrName && !(isa<ModuleOp>(op) && isa<TargetAttrInterface>(attribute.getValue())))
-    return op->emitOpError("attribute 'fp8.target' must be a target, like #fp8.cpu, on a module");
-  return success();
-}

@@ -199,29 +199,43 @@ LogicalResult verifyGPUKernels(Operation *op) {
   return success();
 }
 
+/// Checks that `op` has no attribute that an earlier stage should have taken (Marks.def).
+LogicalResult verifyMarks(Operation *op, MarkStage stage, StringRef stageName) {
+  for (NamedAttribute attribute : op->getDiscardableAttrs())
+    if (getLastStage(attribute.getName()) < stage)
+      return op->emitError() << "after " << stageName << ": attribute '" << attribute.getName().getValue()
+                             << "' is of an earlier stage";
+  return success();
+}
+
 class VerifyStage : public impl::VerifyStageBase<VerifyStage> {
 public:
   using impl::VerifyStageBase<VerifyStage>::VerifyStageBase;
 
   void runOnOperation() final {
-    using Check = LogicalResult (*)(Operation *);
-    Check check = llvm::StringSwitch<Check>(stage)
-                      .Case("ingest", verifyIngest)
-                      .Case("recipe", verifyRecipe)
-                      .Case("fusion", verifyFusion)
-                      .Case("batching", verifyBatching)
-                      .Case("bufferize", verifyBufferize)
-                      .Case("kernels", verifyKernels)
-                      .Case("gpu-kernels", verifyGPUKernels)
-                      .Default(nullptr);
-    if (!check) {
+    struct Stage {
+      StringRef name;
+      LogicalResult (*check)(Operation *);
+      MarkStage marks;
+    };
+    static constexpr Stage kStages[] = {{"ingest", verifyIngest, MarkStage::ingest},
+                                        {"recipe", verifyRecipe, MarkStage::recipe},
+                                        {"fusion", verifyFusion, MarkStage::fusion},
+                                        {"batching", verifyBatching, MarkStage::batching},
+                                        {"bufferize", verifyBufferize, MarkStage::bufferize},
+                                        {"kernels", verifyKernels, MarkStage::kernels},
+                                        {"gpu-kernels", verifyGPUKernels, MarkStage::kernels}};
+    const Stage *found = llvm::find_if(kStages, [&](const Stage &known) { return known.name == stage; });
+    if (found == std::end(kStages)) {
       getOperation().emitError() << "no stage '" << stage
                                  << "'; there are ingest, recipe, fusion, batching, bufferize, kernels "
                                     "and gpu-kernels";
       return signalPassFailure();
     }
     bool ok = true;
-    getOperation()->walk([&](Operation *op) { ok &= succeeded(check(op)); });
+    getOperation()->walk([&](Operation *op) {
+      ok &= succeeded(found->check(op)) && succeeded(verifyMarks(op, found->marks, found->name));
+    });
     if (!ok)
       signalPassFailure();
     markAllAnalysesPreserved();

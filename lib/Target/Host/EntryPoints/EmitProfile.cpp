@@ -7,7 +7,7 @@
 // time ends with a record of its own.
 
 #include "EntryPointHelpers.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/Passes.h"
 

@@ -15,18 +15,8 @@
 
 namespace fp8 {
 
-/// Attribute on the gpu.module: the PTX text of its kernels. Set by fp8-serialize-kernels.
-inline constexpr llvm::StringLiteral kPTXAttrName = "fp8.ptx";
-
-/// Attribute on the gpu.module: the machine code that an assembler has made of the PTX text.
-inline constexpr llvm::StringLiteral kCubinAttrName = "fp8.cubin";
-
 /// The constant of a library that holds the PTX text, and a NUL.
 inline constexpr llvm::StringLiteral kPTXGlobalName = "fp8_device_ptx";
-
-/// Attribute on the gpu.module: the names of the constants whose addresses host code asks for, an array of
-/// strings. Set by fp8-lower-launches.
-inline constexpr llvm::StringLiteral kSymbolsAttrName = "fp8.symbols";
 
 /// Returns the gpu.module of the kernels; null if there is none.
 mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);

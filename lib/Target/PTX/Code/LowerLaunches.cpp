@@ -10,7 +10,7 @@
 #include "../../Host/Memory.h"
 #include "DeviceCode.h"
 #include "LaunchParameters.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/Host/HostCode.h"

@@ -9,7 +9,7 @@
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "fp8/Dialect/FP8/IR/KernelCost.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/PTX/Passes.h"

@@ -10,7 +10,7 @@
 #include "fp8/Conversion/FP8ToGPU/SharedMemory.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/KernelCost.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Target/PTX/Passes.h"
 

@@ -11,7 +11,7 @@
 #include "LaneTeam.h"
 #include "fp8/Conversion/FP8ToGPU/PartViews.h"
 #include "fp8/Conversion/Kernel.h"
-#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Target/PTX/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -60,8 +60,6 @@ struct MatmulSupport {
 #include "fp8/Dialect/FP8/IR/FP8AttrInterfaces.h.inc"
 
 namespace fp8 {
-/// Attribute on a module: the target that it is compiled for, a TargetAttrInterface.
-inline constexpr llvm::StringLiteral kTargetAttrName = "fp8.target";
 
 /// Returns the target of the module that contains `op`, `#fp8.cpu` if the module has none.
 TargetAttrInterface getTarget(mlir::Operation *op);

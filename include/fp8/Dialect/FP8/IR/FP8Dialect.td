@@ -40,18 +40,13 @@ def FP8_Dialect : Dialect {
   let cppNamespace = "::fp8";
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let dependentDialects = ["::mlir::tensor::TensorDialect", "::mlir::memref::MemRefDialect"];
   let extraClassDeclaration = [{
     /// Version written into bytecode. Increase it whenever a change of an operation
     /// or attribute makes older files need an upgrade.
     static constexpr int64_t kBytecodeVersion = 1;
-
-    /// Discardable attribute on a contraction: the name of its site, a string.
-    /// Written by users, read by ingest.
-    static constexpr ::llvm::StringLiteral kSiteAttrName = "fp8.site";
-    /// Discardable attribute on a contraction: its role, a string such as "wgrad",
-    /// in place of the inferred one. Written by users, read by ingest.
-    static constexpr ::llvm::StringLiteral kRoleAttrName = "fp8.role";
 
     void registerAttributes();
     void registerBytecode();

@@ -8,14 +8,11 @@
 #ifndef FP8_DIALECT_FP8_IR_KERNELCOST_H
 #define FP8_DIALECT_FP8_IR_KERNELCOST_H
 
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/IR/Builders.h"
 #include <optional>
 
 namespace fp8 {
-
-/// Attribute on the call or launch of a kernel: its cost, a dictionary {read, written, operations} of i64.
-/// Unknown numbers are absent. fp8-count-kernels moves it into the list of kernels.
-inline constexpr llvm::StringLiteral kKernelCostAttrName = "fp8.kernel_cost";
 
 /// Unset where it depends on dynamic sizes, or is not counted.
 struct KernelCost {

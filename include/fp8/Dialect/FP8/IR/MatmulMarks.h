@@ -10,18 +10,10 @@
 
 #include "fp8/Dialect/FP8/IR/ContractionDims.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/IR/Builders.h"
 
 namespace fp8 {
-
-/// Attribute on the operation that computes matmuls of the program (finally a call or a launch
-/// in an entry point): an array of dictionaries {site, role, code, operations}, one per matmul, where
-/// `code` describes in words what computes the matmul, and `operations` is the number of its
-/// floating-point operations, absent if a size is not known; where one call makes several launches,
-/// `location` is that of a matmul's launch. The lowering that replaces a matmul sets it; a pass that
-/// outlines the operation into a function or kernel moves the attribute to the call. If the operation is
-/// erased, the mark is gone too, and the report says that no code is left.
-inline constexpr llvm::StringLiteral kMatmulsAttrName = "fp8.matmuls";
 
 /// Returns the mark for the code of `matmul`, an fp8.matmul or fp8.scaled_matmul; `code` describes
 /// that code in words.

@@ -57,7 +57,7 @@ private:
 
 static StringRef getUserName(const ContractionRole &entry) {
   Contraction contraction = entry.contraction;
-  auto name = contraction.op->getAttrOfType<StringAttr>(FP8Dialect::kSiteAttrName);
+  auto name = contraction.op->getAttrOfType<StringAttr>(kSiteAttrName);
   return name ? name.getValue() : StringRef();
 }
 
@@ -165,8 +165,8 @@ static void writeRole(ContractionRole &entry, StringRef site) {
   op.setRhsKindAttr(TensorKindAttr::get(context, entry.kinds[1]));
   if (entry.contraction.name.update)
     op.setKept("part of the optimizer's update");
-  op->removeAttr(FP8Dialect::kSiteAttrName);
-  op->removeAttr(FP8Dialect::kRoleAttrName);
+  op->removeAttr(kSiteAttrName);
+  op->removeAttr(kRoleAttrName);
   // Messages of later stages show this name if the program has none.
   if (entry.contraction.name.full.empty())
     op->setLoc(NameLoc::get(StringAttr::get(context, site), op->getLoc()));

@@ -46,8 +46,8 @@ static void join(RewriterBase &rewriter, linalg::LinalgOp sum, const SummedProdu
                                           match.maps, sum.getIteratorTypesArray(), body);
   // The user may have put the attributes on either of the two.
   for (Operation *from : {match.product, sum.getOperation()})
-    for (StringRef name : {StringRef(FP8Dialect::kSiteAttrName), StringRef(FP8Dialect::kRoleAttrName),
-                           StringRef(kMixedPrecisionAttrName)})
+    for (StringRef name :
+         {StringRef(kSiteAttrName), StringRef(kRoleAttrName), StringRef(kMixedPrecisionAttrName)})
       if (Attribute attribute = from->getAttr(name))
         joined->setAttr(name, attribute);
   rewriter.replaceOp(sum, joined);

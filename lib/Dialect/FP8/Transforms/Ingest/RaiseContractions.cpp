@@ -128,8 +128,8 @@ static Value createDestination(RewriterBase &rewriter, Location loc, Value init)
 
 /// Copies the user's attributes from a contraction to its fp8.matmul.
 static void copyUserAttributes(Operation *from, Operation *to) {
-  for (StringRef name : {StringRef(FP8Dialect::kSiteAttrName), StringRef(FP8Dialect::kRoleAttrName),
-                         StringRef(kMixedPrecisionAttrName)})
+  for (StringRef name :
+       {StringRef(kSiteAttrName), StringRef(kRoleAttrName), StringRef(kMixedPrecisionAttrName)})
     if (Attribute attribute = from->getAttr(name))
       to->setAttr(name, attribute);
 }

@@ -16,10 +16,6 @@
 
 namespace fp8 {
 
-/// `fp8.weight = "site"` on the cast of a weight, with the first site that reads it: set by
-/// fp8-apply-recipe{mark-weights}, removed by fp8-keep-parameters.
-inline constexpr llvm::StringLiteral kWeightAttrName = "fp8.weight";
-
 /// A cast of a weight, outside of loops, that is computed from arguments alone.
 struct ParameterCast {
   ParameterCast(mlir::Operation *op, std::string site) : op(op), site(std::move(site)) {}

@@ -11,8 +11,6 @@
 using namespace mlir;
 using namespace fp8;
 
-static constexpr llvm::StringLiteral kUnusedOptionsAttrName = "fp8.unused_options";
-
 void fp8::noteUnused(ModuleOp module, const UnusedOption &unused) {
   Builder builder(module.getContext());
   NamedAttrList attrs;
