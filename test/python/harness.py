@@ -20,7 +20,7 @@ E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 BF16 = np.dtype(ml_dtypes.bfloat16)
 F16, F32 = np.dtype(np.float16), np.dtype(np.float32)
 
-MLIR_NAMES = {E4M3: "f8E4M3FN", E5M2: "f8E5M2", E8M0: "f8E8M0FNU", BF16: "bf16", F16: "f16", F32: "f32", np.dtype(np.float64): "f64", np.dtype(np.int32): "i32"}
+MLIR_NAMES = {E4M3: "f8E4M3FN", E5M2: "f8E5M2", E8M0: "f8E8M0FNU", BF16: "bf16", F16: "f16", F32: "f32", np.dtype(np.float64): "f64", np.dtype(np.int32): "i32", np.dtype(np.bool_): "i1"}
 FILE_NAMES = {E4M3: "F8_E4M3", E5M2: "F8_E5M2", E8M0: "F8_E8M0", BF16: "BF16", F16: "F16", F32: "F32", np.dtype(np.float64): "F64"}
 FILE_NAMES |= {np.dtype(f"int{bits}"): f"I{bits}" for bits in (8, 32, 64)} | {np.dtype(np.bool_): "BOOL"}
 DTYPES = {name: dtype for dtype, name in FILE_NAMES.items()}

@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from harness import F16, F32, Program, assert_same_bits, random_generator
+from harness import BF16, F16, F32, Program, assert_same_bits, random_generator
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="names x86-64's processors")
 
@@ -55,6 +55,87 @@ def test_other_processors_have_the_same_values(bin_dir, tmp_path):
         assert_same_bits(portable, native)
     assert_same_bits(results["native"][1], x.astype(F16))
     np.testing.assert_allclose(results["native"][0], x @ h.astype(F32), rtol=0, atol=1e-4)  # sums of 192 products
+
+
+# What LLVM narrows to comparisons of bf16, whose constants it would round by a call: clipping by a norm, and a softmax.
+COMPARED = {
+    "scalar": ("arith.extf %b : bf16 to f64", lambda x, s: np.full(x.shape, s)),
+    "element": ("arith.extf %a : bf16 to f64", lambda x, s: x),
+    "product": ("arith.extf %m : bf16 to f64", lambda x, s: x * s),
+}
+LIMITS = ["0.0", "1.0", "0.1"]  # the last one is no bf16
+
+
+def compared_in_f64(name, size, code, limit):
+    return f"""
+func.func @{name}(%x: tensor<{size}xbf16>, %s: tensor<bf16>) -> tensor<{size}xbf16> {{
+  %e = tensor.empty() : tensor<{size}xbf16>
+  %y = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+      ins(%x, %s : tensor<{size}xbf16>, tensor<bf16>) outs(%e : tensor<{size}xbf16>) {{
+  ^bb0(%a: bf16, %b: bf16, %out: bf16):
+    %m = arith.mulf %a, %b : bf16
+    %wide = {code}
+    %limit = arith.constant {limit} : f64
+    %over = arith.cmpf ogt, %wide, %limit : f64
+    %v = arith.select %over, %m, %a : bf16
+    linalg.yield %v : bf16
+  }} -> tensor<{size}xbf16>
+  return %y : tensor<{size}xbf16>
+}}
+"""
+
+
+@pytest.mark.parametrize("cpu", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("size", [1, 31, 32, 1000])
+@pytest.mark.filterwarnings("ignore:invalid value")  # of numpy: 0 · Inf
+def test_bf16_is_compared_in_f64(bin_dir, tmp_path, cpu, size):
+    cases = {f"{name}{i}": (code, limit, value) for name, (code, value) in COMPARED.items() for i, limit in enumerate(LIMITS)}
+    text = "".join(compared_in_f64(name, size, code, limit) for name, (code, limit, _) in cases.items())
+    program = make(bin_dir, tmp_path / "program", text, f"--cpu={cpu}")
+    x = random_generator(43, size).choice([0.0, -0.0, 1.0, 0.1, 2.5, -3.0, np.inf, np.nan], size).astype(BF16)
+    for name, (_, limit, value) in cases.items():
+        for s in [0.0, 0.1, 1.0, 1.5, np.nan]:
+            s = np.array(s, BF16)
+            over = value(x, s).astype(np.float64) > float(limit)
+            (y,) = program.call(name, x, s)
+            assert_same_bits(y, np.where(over, x * s, x))
+
+
+def test_a_softmax_of_bf16_in_f64(bin_dir, tmp_path):
+    text = """
+#ij = affine_map<(i, j) -> (i, j)>
+#i = affine_map<(i, j) -> (i)>
+func.func @main(%x: tensor<5x64xbf16>) -> tensor<5x64xf64> {
+  %e = tensor.empty() : tensor<5xf64>
+  %e2 = tensor.empty() : tensor<5x64xf64>
+  %low = arith.constant 0xFFF0000000000000 : f64
+  %zero = arith.constant 0.0 : f64
+  %w = arith.extf %x : tensor<5x64xbf16> to tensor<5x64xf64>
+  %lowest = linalg.fill ins(%low : f64) outs(%e : tensor<5xf64>) -> tensor<5xf64>
+  %most = linalg.reduce { arith.maximumf } ins(%w : tensor<5x64xf64>) outs(%lowest : tensor<5xf64>) dimensions = [1]
+  %p = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%w, %most : tensor<5x64xf64>, tensor<5xf64>) outs(%e2 : tensor<5x64xf64>) {
+  ^bb0(%a: f64, %b: f64, %out: f64):
+    %d = arith.subf %a, %b : f64
+    %v = math.exp %d : f64
+    linalg.yield %v : f64
+  } -> tensor<5x64xf64>
+  %none = linalg.fill ins(%zero : f64) outs(%e : tensor<5xf64>) -> tensor<5xf64>
+  %sum = linalg.reduce { arith.addf } ins(%p : tensor<5x64xf64>) outs(%none : tensor<5xf64>) dimensions = [1]
+  %y = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %sum : tensor<5x64xf64>, tensor<5xf64>) outs(%e2 : tensor<5x64xf64>) {
+  ^bb0(%a: f64, %b: f64, %out: f64):
+    %v = arith.divf %a, %b : f64
+    linalg.yield %v : f64
+  } -> tensor<5x64xf64>
+  return %y : tensor<5x64xf64>
+}
+"""
+    x = random_generator(44).standard_normal((5, 64)).astype(BF16)
+    p = np.exp(x.astype(np.float64) - x.astype(np.float64).max(1, keepdims=True))
+    for cpu in ["native", "x86-64-v3"]:
+        (y,) = make(bin_dir, tmp_path / cpu, text, f"--cpu={cpu}").call("main", x)
+        np.testing.assert_allclose(y, p / p.sum(1, keepdims=True), rtol=1e-14, atol=0)  # exp and 64 additions: some ulps
 
 
 def test_the_manifest_names_processor_and_features(bin_dir, tmp_path):

@@ -24,6 +24,20 @@ func.func @narrow(%x: f32, %v: vector<8xbf16>) -> (f8E4M3FN, vector<8xf8E5M2>) {
   return %0, %1 : f8E4M3FN, vector<8xf8E5M2>
 }
 
+// To f64 by way of f32: LLVM compares the bf16 itself with a constant otherwise, and calls a function for it.
+// CHECK-LABEL: func.func @to_f64
+func.func @to_f64(%x: bf16, %v: vector<8xbf16>, %h: f16) -> (f64, vector<8xf64>, f64) {
+  // CHECK: %[[X:.+]] = arith.extf %{{.+}} : bf16 to f32
+  // CHECK: arith.extf %[[X]] : f32 to f64
+  %0 = arith.extf %x : bf16 to f64
+  // CHECK: %[[V:.+]] = arith.extf %{{.+}} : vector<8xbf16> to vector<8xf32>
+  // CHECK: arith.extf %[[V]] : vector<8xf32> to vector<8xf64>
+  %1 = arith.extf %v : vector<8xbf16> to vector<8xf64>
+  // CHECK: arith.extf %{{.+}} : f16 to f64
+  %2 = arith.extf %h : f16 to f64
+  return %0, %1, %2 : f64, vector<8xf64>, f64
+}
+
 // From f64 there is one rounding, and no call of a function that may be missing.
 // CHECK-LABEL: func.func @from_f64
 func.func @from_f64(%x: f64, %v: vector<8xf64>) -> (bf16, vector<8xf8E5M2>) {

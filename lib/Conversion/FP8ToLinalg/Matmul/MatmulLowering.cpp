@@ -333,7 +333,9 @@ static LogicalResult lowerMatmul(OpBuilder &builder, AnyMatmulOp op, const Matmu
 }
 
 LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegisters *registers) {
-  if (llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); }))
+  // An epilogue may read and write f64 beside a product in f32; a product of f64 has none.
+  if (llvm::any_of(ValueRange{op.getLhs(), op.getRhs(), op.getInit()},
+                   [](Value value) { return getElementTypeOrSelf(value).isF64(); }))
     return lowerF64Matmul(builder, op);
   if (!registers)
     return lowerToLoops(builder, op, /*scales=*/{}, /*split=*/false);
