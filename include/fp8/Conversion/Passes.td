@@ -343,7 +343,7 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     After: no operation of the fp8 dialect is left. Matmuls are packed f32
     matmuls (`PackedGemm.h`), or loops with the same sums for targets with many threads; with
     `fp8.hardware_sums` on the module and vectors of 512 bits, those of bf16 and FP8 are dot
-    matmuls of AVX512_BF16. Casts are exact integer arithmetic; a quantize reads its tensor
+    products of AVX512_BF16. Casts are exact integer arithmetic; a quantize reads its tensor
     once for FP8 data and amax. `fp8.computes` on linalg ops, copies and loops
     tells which operation they compute.
 

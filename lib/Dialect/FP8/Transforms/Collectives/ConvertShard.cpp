@@ -106,7 +106,7 @@ FailureOr<ReduceKind> Converter::getReduction(Operation *op, shard::ReductionKin
     return ReduceKind::min;
   case shard::ReductionKind::Average:
     return ReduceKind::mean;
-  case shard::ReductionKind::MatmulView:
+  case shard::ReductionKind::Product:
     return ReduceKind::product;
   default:
     return op->emitError() << "reduction '" << shard::stringifyReductionKind(kind)
