@@ -6,6 +6,7 @@
 
 #include "fp8/Pipelines/Pipelines.h"
 #include "fp8/Conversion/Passes.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/FP8/Transforms/PipelineSteps.h"

@@ -5,6 +5,7 @@
 // Roles from matched matmuls. The rules are in the header.
 
 #include "fp8/Analysis/Sites/Roles.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 
 using namespace mlir;
 using namespace fp8;

@@ -8,6 +8,7 @@
 #define FP8_CONVERSION_FP8TOLINALG_MATMULEPILOGUE_H
 
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace fp8 {

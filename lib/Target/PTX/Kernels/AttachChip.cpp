@@ -6,6 +6,7 @@
 // without a target.
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Target/PTX/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"

@@ -8,6 +8,7 @@
 #include "Recipe/ParameterCasts.h"
 #include "ScaledProducts.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

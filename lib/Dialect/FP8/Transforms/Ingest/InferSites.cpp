@@ -8,6 +8,7 @@
 #include "fp8/Analysis/Sites/Roles.h"
 #include "fp8/Analysis/Sites/SiteNames.h"
 #include "fp8/Analysis/Sites/WeightNames.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"

@@ -9,6 +9,7 @@
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_PARAMETERCASTS_H
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include <string>

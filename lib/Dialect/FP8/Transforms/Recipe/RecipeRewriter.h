@@ -12,6 +12,7 @@
 #include "RegionAmaxes.h"
 #include "fp8/Analysis/RowGroups.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

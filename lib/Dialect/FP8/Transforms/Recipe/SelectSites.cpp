@@ -8,6 +8,7 @@
 #include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/OneHot.h"
 #include "fp8/Analysis/Sites/LayerNumbers.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/FP8/Transforms/UnusedOptions.h"
 #include "mlir/AsmParser/AsmParser.h"

@@ -6,6 +6,7 @@
 // "sites"}]`.
 
 #include "fp8/Dialect/FP8/Transforms/UnusedOptions.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
