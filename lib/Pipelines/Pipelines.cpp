@@ -181,6 +181,7 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   addCleanUp(manager);
   // Tensors that were written in two ways, or in two branches, may have become one by now.
   manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
+  manager.addNestedPass<func::FuncOp>(createExplainFusion());
   addStageVerifier(manager, "fusion");
 }
 

@@ -293,6 +293,57 @@ def FuseEpilogues : Pass<"fp8-fuse-epilogues", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect", "::mlir::arith::ArithDialect"];
 }
 
+def ExplainFusion : Pass<"fp8-explain-fusion", "::mlir::func::FuncOp"> {
+  let summary = "tell which tensors are still written by one operation and read by another, and why";
+  let description = [{
+    Before: stage 3 has fused what it fuses.
+    After: the same IR. For each read of a result of a matmul or `linalg.generic` by a cast, an amax or elementwise code, an
+    optimization remark of the category `fp8-fusion` at the reader's location says why both were not fused
+    (`fp8-compile --remarks`, `fp8-opt --remarks-filter=fp8-fusion`). The fusions answer by the checks that they decide by.
+    The statistic `declined` counts such reads (`--mlir-pass-statistics`).
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-explain-fusion))'
+    #id = affine_map<(i, j) -> (i, j)>
+    func.func @f(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: tensor<f32>,
+                 %i: tensor<4x16xbf16>, %t: tensor<16x4xbf16>) -> tensor<16x4xbf16> {
+      %y = fp8.scaled_matmul fast ins(%x, %w : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
+        scales(%s, %s : tensor<f32>, tensor<f32>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      %z = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%y : tensor<4x16xbf16>) outs(%t : tensor<16x4xbf16>) {
+        ^bb0(%e: bf16, %o: bf16):
+          linalg.yield %e : bf16
+      } -> tensor<16x4xbf16>
+      return %z : tensor<16x4xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: tensor<f32>,
+                 %i: tensor<4x16xbf16>, %t: tensor<16x4xbf16>) -> tensor<16x4xbf16> {
+      %y = fp8.scaled_matmul fast ins(%x, %w : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
+        scales(%s, %s : tensor<f32>, tensor<f32>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      %z = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%y : tensor<4x16xbf16>) outs(%t : tensor<16x4xbf16>) {
+        ^bb0(%e: bf16, %o: bf16):
+          linalg.yield %e : bf16
+      } -> tensor<16x4xbf16>
+      return %z : tensor<16x4xbf16>
+    }
+    ```
+    with the remark "'linalg.generic' reads the result of 'fp8.scaled_matmul' from memory: it writes its result in another
+    order than the matmul".
+  }];
+  let statistics = [Statistic<"declined", "declined", "Reads of tensors that were not fused with their writers">];
+}
+
 def FuseProducers : Pass<"fp8-fuse-producers", "::mlir::func::FuncOp"> {
   let summary = "fuse the code that computes a tensor into its quantize or amax";
   let description = [{

@@ -69,21 +69,35 @@ static bool readsOutput(linalg::GenericOp op) {
   return llvm::any_of(op.getRegionOutputArgs(), [](BlockArgument output) { return !output.use_empty(); });
 }
 
-static bool shouldFuse(OpOperand *operand, bool recompute) {
+static bool shouldFuse(OpOperand *operand, bool recompute, fp8::detail::Reason *why = nullptr) {
+  using fp8::detail::decline;
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
   auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
   if (!producer || !consumer)
     return false;
   // Run more than once per element, the body would read what it wrote itself.
   if (readsOutput(producer) && !consumer.getMatchingIndexingMap(operand).isPermutation())
-    return false;
+    return decline(why, "the code of the tensor reads what its memory held before");
   // A contraction packs its operands and would compute every element while packing.
   if (linalg::isaContractionOpInterface(consumer))
-    return false;
+    return decline(why, "matmuls read their operands as they are");
   if (producer.getNumDpsInputs() + consumer.getNumDpsInputs() > fp8::getTarget(consumer).getMaxFusedInputs())
-    return false;
-  return isComputedOnce(operand, producer, consumer) ||
-         (isCheap(producer) && (recompute || readsLess(producer)));
+    return decline(why, fp8::detail::kTooManyInputs);
+  if (isComputedOnce(operand, producer, consumer))
+    return true;
+  if (!isCheap(producer))
+    return decline(why,
+                   "the tensor is read more than once, and computing it again costs more than reading it");
+  return recompute || readsLess(producer) ||
+         decline(why, "the tensor is read more than once, and computing it again reads as much");
+}
+
+fp8::detail::Reason fp8::detail::explainElementwise(OpOperand &read) {
+  auto producer = read.get().getDefiningOp<linalg::GenericOp>();
+  if (producer && producer.getNumReductionLoops() != 0)
+    return "the tensor is the result of a reduction, which is complete only at its end";
+  Reason why;
+  return shouldFuse(&read, /*recompute=*/true, &why) ? "" : why;
 }
 
 static bool computesElements(Operation *op) {

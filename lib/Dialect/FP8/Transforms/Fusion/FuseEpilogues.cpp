@@ -35,6 +35,9 @@ public:
       op = fused;
   }
 
+  /// Why `reader` of value `value` is left in memory.
+  detail::Reason explain(Operation *op, unsigned value, Operation *reader);
+
 private:
   static AffineMap identityOf(Operation *op) {
     return AffineMap::getMultiDimIdentityMap(ElementRegion::of(op)->numDims, op->getContext());
@@ -58,13 +61,14 @@ private:
     return readers;
   }
 
-  AffineMap findLoops(Operation *op, unsigned value, linalg::GenericOp reader);
+  AffineMap findLoops(Operation *op, unsigned value, linalg::GenericOp reader, detail::Reason *why = nullptr);
   bool isWorthwhile(Operation *op, unsigned value, linalg::GenericOp reader);
   Operation *fuseElementwise(Operation *op);
   Operation *apply(Operation *op, unsigned value, linalg::GenericOp reader, AffineMap loops,
                    Operation *place);
   Operation *fuseSums(Operation *op);
   bool canBeFirst(Operation *op, unsigned value);
+  bool canCast(Operation *op, unsigned value, QuantizeOp quantize, detail::Reason *why = nullptr);
   Operation *exchangeFirst(Operation *op, unsigned value);
   Operation *makeFirstResultUsed(Operation *op);
   Operation *fuseQuantize(Operation *op);
@@ -78,7 +82,9 @@ private:
 /// Returns the map from dimensions of the result to loops of `reader`, or null if `reader` cannot be
 /// fused. It must read value `value` with one map. A reader of the first result replaces that result,
 /// and must write its own with the same map.
-AffineMap EpilogueFuser::findLoops(Operation *op, unsigned value, linalg::GenericOp reader) {
+AffineMap EpilogueFuser::findLoops(Operation *op, unsigned value, linalg::GenericOp reader,
+                                   detail::Reason *why) {
+  auto refuse = [&](detail::Reason reason) { return detail::decline(why, reason), AffineMap(); };
   Value tensor = getStored(op, value);
   AffineMap identity = identityOf(op), loops;
   for (OpOperand *input : reader.getDpsInputOperands()) {
@@ -86,7 +92,7 @@ AffineMap EpilogueFuser::findLoops(Operation *op, unsigned value, linalg::Generi
       continue;
     AffineMap found = detail::findLoops(reader, *input, getMap(op, value));
     if (!found || (loops && loops != found))
-      return {};
+      return refuse("it does not read each element once, in the order of a permutation");
     loops = found;
   }
   // Other values that are read with the map of their result are in the region as well.
@@ -94,18 +100,22 @@ AffineMap EpilogueFuser::findLoops(Operation *op, unsigned value, linalg::Generi
     for (OpOperand *input : reader.getDpsInputOperands())
       if (loops && i != value && input->get() == getStored(op, i) &&
           (isSummed(getMap(op, i)) || reader.getMatchingIndexingMap(input).compose(loops) != getMap(op, i)))
-        return {};
+        return refuse("it reads another result of the matmul at other indices");
   auto mapOf = [&](OpOperand &out) { return reader.getMatchingIndexingMap(&out).compose(loops); };
   if (!loops ||
       !llvm::all_of(reader.getDpsInitsMutable(), [&](OpOperand &out) { return mapOf(out).isPermutation(); }))
-    return {};
+    return refuse("it does not write each element once, in the order of a permutation");
   if (value != 0)
     return loops;
   // With `accumulate` the type of the first result must not change.
   Type element = getElementTypeOrSelf(reader.getResult(0));
   bool allowed = MatmulResults::of(op)->accumulate ? element == getElementTypeOrSelf(tensor)
                                                    : element.isF32() || element.isBF16() || element.isF16();
-  return allowed && mapOf(*reader.getDpsInitOperand(0)) == identity ? loops : AffineMap();
+  if (!allowed)
+    return refuse("its result has a type that the matmul cannot write");
+  return mapOf(*reader.getDpsInitOperand(0)) == identity
+             ? loops
+             : refuse("it writes its result in another order than the matmul");
 }
 
 /// Returns whether to fuse `reader`. A reader of an extra result is better fused with the other readers
@@ -223,17 +233,28 @@ Operation *EpilogueFuser::makeFirstResultUsed(Operation *op) {
   return op;
 }
 
+/// Returns whether the matmul may write `quantize` of value `value` as its FP8 result.
+bool EpilogueFuser::canCast(Operation *op, unsigned value, QuantizeOp quantize, detail::Reason *why) {
+  if (MatmulResults::of(op)->accumulate)
+    return detail::decline(why, "the matmul adds to what its result held before");
+  if (MatmulResults::of(op)->outScale)
+    return detail::decline(why, "the matmul has an FP8 result already");
+  if (!canBeFirst(op, value))
+    return detail::decline(why, "the cast is of a value that the matmul cannot write as its first result");
+  if (!quantize.getProducer().empty())
+    return detail::decline(why, "the cast has code of its own");
+  if (quantize.getTransposition())
+    return detail::decline(why, "the cast writes a transposed copy as well");
+  return !quantize.getRandom() || detail::decline(why, "epilogues round to nearest, and the cast does not");
+}
+
 /// Fuses the first quantize whose scale is computed before the matmul, which gives the matmul an FP8
 /// result. Returns the operation that replaces `op`.
 Operation *EpilogueFuser::fuseQuantize(Operation *op) {
-  if (MatmulResults::of(op)->accumulate)
-    return op;
   for (unsigned value = 0; value <= ElementRegion::of(op)->numExtras(); ++value) {
-    if (!canBeFirst(op, value))
-      continue;
     for (Operation *user : findReaders(op, value)) {
       auto quantize = dyn_cast<QuantizeOp>(user);
-      if (!quantize || !quantize.getProducer().empty() || quantize.getTransposition() || quantize.getRandom())
+      if (!quantize || !canCast(op, value, quantize))
         continue;
       if (Operation *place = detail::findMeetingPoint(rewriter, op, quantize)) {
         Operation *exchanged = exchangeFirst(op, value);
@@ -308,6 +329,31 @@ Operation *EpilogueFuser::apply(Operation *op, unsigned value, AmaxOp reader, Op
   return fused;
 }
 
+detail::Reason EpilogueFuser::explain(Operation *op, unsigned value, Operation *reader) {
+  detail::Reason why;
+  if (isSummed(getMap(op, value)))
+    return "the result is a sum, which is complete only after the matmul";
+  if (auto quantize = dyn_cast<QuantizeOp>(reader))
+    return !canCast(op, value, quantize, &why) || detail::canMeet(op, quantize, nullptr)
+               ? why
+               : "its scale is computed from what the matmul writes";
+  if (!ElementRegion::of(op)->amaxes.empty())
+    return "the epilogue ends with a cast or an amax";
+  auto generic = dyn_cast<linalg::GenericOp>(reader);
+  if (generic && generic.getNumReductionLoops() != 0)
+    return detail::canFuseSum(op, reader, getStored(op, value), getMap(op, value), &why) ? "" : why;
+  if (!generic || !detail::getElementwise(generic))
+    return "its code is more than arithmetic on scalars";
+  AffineMap loops = findLoops(op, value, generic, &why);
+  if (!loops)
+    return why;
+  if (detail::readsTooMuch(op, generic, loops, getStored(op, value)))
+    return detail::kTooManyInputs;
+  if (!isWorthwhile(op, value, generic))
+    return "others read the result too, so that fusing it here saves no traffic";
+  return detail::canMeet(op, generic, &why) ? "" : why;
+}
+
 /// Returns whether `op` is a matmul that can have an epilogue: not one in f64.
 bool hasEpilogue(Operation *op) {
   return MatmulResults::of(op) && op->getNumResults() != 0 &&
@@ -329,4 +375,18 @@ public:
 };
 
 } // namespace
+
+detail::Reason detail::explainEpilogue(Operation *matmul, OpResult result, Operation *reader) {
+  if (!hasEpilogue(matmul))
+    return "matmuls in f64 have no epilogue";
+  if (isa<AmaxOp, QuantizeBlocksOp>(reader))
+    return "it has code of its own, or needs whole rows or blocks";
+  ElementRegion region = *ElementRegion::of(matmul);
+  unsigned number = result.getResultNumber();
+  if (number != 0 && number < region.firstExtra())
+    return "it reads a scale or an amax";
+  IRRewriter rewriter(matmul->getContext());
+  return EpilogueFuser(rewriter).explain(matmul, number == 0 ? 0 : number - region.firstExtra() + 1, reader);
+}
+
 } // namespace fp8

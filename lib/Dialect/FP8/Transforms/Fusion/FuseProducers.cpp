@@ -92,10 +92,12 @@ public:
     }
   }
 
+  std::optional<Move> findMove(Operation *op, unsigned input, bool withOtherReaders,
+                               detail::Reason *why = nullptr);
+
 private:
   Operation *fuseSumsOfInputs(Operation *op);
   Operation *fuseOne(Operation *op, bool withOtherReaders);
-  std::optional<Move> findMove(Operation *op, unsigned input, bool withOtherReaders);
   bool canStore(Operation *op, Move &move);
   Operation *apply(Operation *op, unsigned input, const Move &move, Operation *place);
 
@@ -128,32 +130,38 @@ bool ProducerFuser::canStore(Operation *op, Move &move) {
   return true;
 }
 
-std::optional<Move> ProducerFuser::findMove(Operation *op, unsigned input, bool withOtherReaders) {
+std::optional<Move> ProducerFuser::findMove(Operation *op, unsigned input, bool withOtherReaders,
+                                            detail::Reason *why) {
+  auto refuse = [&](detail::Reason reason) { return detail::decline(why, reason), std::nullopt; };
   ElementRegion region = *ElementRegion::of(op);
   Value tensor = region.inputs[input];
   Move move{detail::getElementwise(tensor.getDefiningOp()), {}, {}};
-  if (!move.producer || move.producer->getBlock() != op->getBlock())
-    return std::nullopt;
+  if (!move.producer)
+    return refuse("the code that computes the tensor is more than arithmetic on single elements");
+  if (move.producer->getBlock() != op->getBlock())
+    return refuse("the tensor is computed outside of the loop or branch");
   // Only one operand of `op` may be a result of the producer, since one operand is replaced at a time.
   if (llvm::count_if(region.inputs, [&](Value v) { return v.getDefiningOp() == move.producer; }) != 1 ||
       llvm::count(op->getOperands(), tensor) != 1)
-    return std::nullopt;
+    return refuse("it reads several results of the operation that computes the tensor");
   unsigned number = cast<OpResult>(tensor).getResultNumber();
   AffineMap map = region.maps[input];
   move.loops = detail::findLoops(move.producer, *move.producer.getDpsInitOperand(number), map);
-  if (!move.loops || detail::readsTooMuch(op, move.producer, move.loops, tensor))
-    return std::nullopt;
+  if (!move.loops)
+    return refuse("the tensor is not written once per element, in the order of a permutation");
+  if (detail::readsTooMuch(op, move.producer, move.loops, tensor))
+    return refuse(detail::kTooManyInputs);
   // If the result is broadcast, the body would run more often than before.
   if (!map.isPermutation() && !detail::isCheap(move.producer))
-    return std::nullopt;
+    return refuse("the tensor is broadcast, and its code would run more often");
   llvm::SetVector<Operation *> others = findOtherReaders(move.producer, op);
   if (others.empty() != !withOtherReaders)
-    return std::nullopt;
+    return std::nullopt; // the other round's
   move.recompute = !others.empty() && isWorthRecomputing(move.producer, others);
   if (!move.recompute && !canStore(op, move))
-    return std::nullopt;
+    return refuse("others read a result that the fused operation cannot write in its order");
   if (isa<AmaxOp>(op) && !coversDims(region, input, move))
-    return std::nullopt;
+    return refuse("the amax would have no input that tells its size");
   return move;
 }
 
@@ -210,4 +218,20 @@ public:
 };
 
 } // namespace
+
+detail::Reason detail::explainProducer(linalg::GenericOp producer, OpResult result, Operation *cast) {
+  ElementRegion region = *ElementRegion::of(cast);
+  const Value *input = llvm::find(region.inputs, result);
+  if (input == region.inputs.end())
+    return "it is no operand of the cast's elements";
+  bool withOtherReaders = !findOtherReaders(producer, cast).empty();
+  IRRewriter rewriter(cast->getContext());
+  Reason why;
+  std::optional<Move> move =
+      ProducerFuser(rewriter).findMove(cast, input - region.inputs.begin(), withOtherReaders, &why);
+  if (!move || move->recompute)
+    return why;
+  return canMeet(producer, cast, &why) ? "" : why;
+}
+
 } // namespace fp8

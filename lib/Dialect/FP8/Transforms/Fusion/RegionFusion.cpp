@@ -45,18 +45,22 @@ bool fp8::detail::isCheap(linalg::GenericOp op) {
          });
 }
 
-std::optional<Sum> fp8::detail::matchSum(Operation *op) {
+std::optional<Sum> fp8::detail::matchSum(Operation *op, Reason *why) {
+  auto refuse = [&](Reason reason) { return decline(why, reason), std::nullopt; };
   auto generic = dyn_cast<linalg::GenericOp>(op);
-  if (!generic || generic.getNumReductionLoops() == 0 || generic->getNumResults() != 1 ||
-      !isScalarCode(generic) || !getElementTypeOrSelf(generic.getResult(0)).isF32())
-    return std::nullopt;
+  if (!generic || generic.getNumReductionLoops() == 0 || generic->getNumResults() != 1)
+    return refuse("it is no sum with one result");
+  if (!isScalarCode(generic))
+    return refuse("its code is more than arithmetic on scalars");
+  if (!getElementTypeOrSelf(generic.getResult(0)).isF32())
+    return refuse("its sum is not in f32");
   auto fill = generic.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
   if (!fill || !matchPattern(fill.getInputs().front(), m_PosZeroFloat()))
-    return std::nullopt;
+    return refuse("its sum does not begin with zero");
   Value accumulator = generic.getRegionOutputArgs()[0];
   auto add = generic.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
   if (!add || !accumulator.hasOneUse() || *accumulator.user_begin() != add)
-    return std::nullopt;
+    return refuse("it reduces by more than an addition");
   return Sum{generic, add.getLhs() == accumulator ? add.getRhs() : add.getLhs(), fill.getOutputs().front()};
 }
 
@@ -96,18 +100,35 @@ static SmallVector<Value> findNeeds(Operation *op) {
   return values.takeVector();
 }
 
-Operation *fp8::detail::findMeetingPoint(RewriterBase &rewriter, Operation *first, Operation *second) {
-  Block *block = first->getBlock();
-  bool readersComeLater = llvm::all_of(first->getUsers(), [&](Operation *user) {
-    Operation *reader = block->findAncestorOpInBlock(*user);
+/// Returns whether all readers of `first` but `second` come after `second`.
+static bool readersComeLater(Operation *first, Operation *second) {
+  return llvm::all_of(first->getUsers(), [&](Operation *user) {
+    Operation *reader = first->getBlock()->findAncestorOpInBlock(*user);
     return !reader || reader == second || second->isBeforeInBlock(reader);
   });
-  if (readersComeLater)
+}
+
+/// Collects what must move before `first` so that `second` can be computed there; returns false if that is
+/// impossible.
+static bool collectNeeds(Operation *first, Operation *second, llvm::SetVector<Operation *> &moves) {
+  return llvm::all_of(findNeeds(second), [&](Value value) {
+    return value.getDefiningOp() == first || collectMoves(value, first, moves);
+  });
+}
+
+bool fp8::detail::canMeet(Operation *first, Operation *second, Reason *why) {
+  llvm::SetVector<Operation *> moves;
+  return readersComeLater(first, second) || collectNeeds(first, second, moves) ||
+         decline(why,
+                 "it needs a value that is computed between the two, while others read the first before");
+}
+
+Operation *fp8::detail::findMeetingPoint(RewriterBase &rewriter, Operation *first, Operation *second) {
+  if (readersComeLater(first, second))
     return second;
   llvm::SetVector<Operation *> moves;
-  for (Value value : findNeeds(second))
-    if (value.getDefiningOp() != first && !collectMoves(value, first, moves))
-      return nullptr;
+  if (!collectNeeds(first, second, moves))
+    return nullptr;
   for (Operation *op : moves)
     rewriter.moveOpBefore(op, first);
   return first;
@@ -281,21 +302,28 @@ static AffineMap findLoopsOfSum(const Sum &sum, Value tensor, AffineMap map) {
   return loops;
 }
 
+bool fp8::detail::canFuseSum(Operation *op, Operation *user, Value tensor, AffineMap map, Reason *why) {
+  if (user == op || user->getBlock() != op->getBlock())
+    return decline(why, "it is in another block");
+  if (llvm::is_contained(user->getUsers(), op))
+    return decline(why, "the other operation needs the finished sum");
+  std::optional<Sum> sum = matchSum(user, why);
+  if (!sum)
+    return false;
+  if (llvm::any_of(sum->op.getDpsInputs(),
+                   [&](Value input) { return input != tensor && input.getDefiningOp() == op; }))
+    return decline(why, "it reads several results of the other operation");
+  AffineMap loops = findLoopsOfSum(*sum, tensor, map);
+  if (!loops)
+    return decline(why, "it does not sum over the leading dimensions in their order");
+  return !readsTooMuch(op, sum->op, loops, tensor) || decline(why, kTooManyInputs);
+}
+
 /// Returns the first reader of `tensor` that can become a sum in the region of `op`.
 static std::optional<Sum> findSum(Operation *op, Value tensor, AffineMap map) {
-  for (Operation *user : tensor.getUsers()) {
-    if (user == op || user->getBlock() != op->getBlock())
-      continue;
-    if (llvm::is_contained(user->getUsers(), op))
-      continue; // the region needs the finished sum
-    std::optional<Sum> sum = matchSum(user);
-    if (sum && llvm::any_of(sum->op.getDpsInputs(),
-                            [&](Value input) { return input != tensor && input.getDefiningOp() == op; }))
-      continue;
-    AffineMap loops = sum ? findLoopsOfSum(*sum, tensor, map) : AffineMap();
-    if (loops && !readsTooMuch(op, sum->op, loops, tensor))
-      return sum;
-  }
+  for (Operation *user : tensor.getUsers())
+    if (canFuseSum(op, user, tensor, map))
+      return matchSum(user);
   return std::nullopt;
 }
 

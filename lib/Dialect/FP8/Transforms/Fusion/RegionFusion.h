@@ -16,6 +16,22 @@ namespace fp8::detail {
 /// Bodies up to this many operations may be computed once per reader.
 constexpr unsigned kCheapOps = 3;
 
+/// Why fusion leaves two operations apart, as the end of a sentence; empty where nothing is against it.
+/// Checks that can fail set one if the caller asks.
+using Reason = llvm::StringRef;
+inline constexpr Reason kTooManyInputs = "the fused loop would have more inputs than the target allows";
+inline bool decline(Reason *why, Reason reason) {
+  if (why)
+    *why = reason;
+  return false;
+}
+
+/// Why a reader of a matmul's result is not in its epilogue, and why an elementwise producer is not in the
+/// region of a cast or amax, or in its reader (fp8-explain-fusion).
+Reason explainEpilogue(mlir::Operation *matmul, mlir::OpResult result, mlir::Operation *reader);
+Reason explainProducer(mlir::linalg::GenericOp producer, mlir::OpResult result, mlir::Operation *cast);
+Reason explainElementwise(mlir::OpOperand &read);
+
 /// Returns `op` if it is a generic of parallel loops on tensors that computes scalars from scalars
 /// and reads no destination; null otherwise.
 mlir::linalg::GenericOp getElementwise(mlir::Operation *op);
@@ -29,7 +45,11 @@ struct Sum {
   mlir::Value addend; ///< in the body
   mlir::Value out;    ///< a tensor to write it to
 };
-std::optional<Sum> matchSum(mlir::Operation *op);
+std::optional<Sum> matchSum(mlir::Operation *op, Reason *why = nullptr);
+
+/// Returns whether `first` and `second`, in this order in one block, can become one operation, without moving
+/// any.
+bool canMeet(mlir::Operation *first, mlir::Operation *second, Reason *why);
 
 /// Returns the operation before which `first` and `second`, in this order in one block, can become
 /// one operation; null if there is none. Views and empty tensors that `second` reads may be moved
@@ -93,6 +113,10 @@ bool readsTooMuch(mlir::Operation *op, mlir::linalg::GenericOp code, mlir::Affin
 /// tensor that has the map `tensorMap` in the region. Returns null unless `op` reads (or writes) the
 /// tensor at a permutation of its loops.
 mlir::AffineMap findLoops(mlir::linalg::GenericOp op, mlir::OpOperand &operand, mlir::AffineMap tensorMap);
+
+/// Returns whether `sum`, a reader of `tensor`, can become a sum in the region of `op`.
+bool canFuseSum(mlir::Operation *op, mlir::Operation *sum, mlir::Value tensor, mlir::AffineMap map,
+                Reason *why = nullptr);
 
 /// Fuses sums over the leading dimensions of `tensor`, in the order of its elements, into `op` as
 /// extra results. `map` is the map of `tensor` in the region of `op`, `elementOf` returns its
