@@ -4,10 +4,10 @@
 //
 // Finds out which code computes the matmuls of the report, from attributes on the generated code.
 
+#include "fp8/Conversion/CallingConvention.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Report/Report.h"
-#include "fp8/Target/Host/CallingConvention.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringMap.h"
 

@@ -7,11 +7,11 @@
 // the buffer and an offset: in the view's type, the offset would make every layer's kernels different.
 
 #include "KernelNames.h"
+#include "fp8/Conversion/CallingConvention.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
-#include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/HostCode.h"
 #include "fp8/Target/Host/Passes.h"
 

@@ -6,10 +6,10 @@
 
 #include "KernelBuilder.h"
 #include "KernelFacts.h"
+#include "fp8/Conversion/CallingConvention.h"
 #include "fp8/Conversion/FP8ToGPU/SharedMemory.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
-#include "fp8/Target/Host/CallingConvention.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

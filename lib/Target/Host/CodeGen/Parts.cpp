@@ -6,7 +6,7 @@
 // and kept in the cache of objects.
 
 #include "Parts.h"
-#include "fp8/Target/Host/CallingConvention.h"
+#include "fp8/Conversion/CallingConvention.h"
 #include "fp8/Target/Host/HostCode.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

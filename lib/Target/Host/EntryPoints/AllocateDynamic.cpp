@@ -7,9 +7,9 @@
 
 #include "../Memory.h"
 #include "EntryPointHelpers.h"
+#include "fp8/Conversion/CallingConvention.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
-#include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

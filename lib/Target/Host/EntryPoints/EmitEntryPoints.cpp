@@ -8,8 +8,8 @@
 #include "../Memory.h"
 #include "EntryPointHelpers.h"
 #include "EntrySignature.h"
+#include "fp8/Conversion/CallingConvention.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
-#include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/HostCode.h"
 #include "fp8/Target/Host/Passes.h"
 

@@ -7,8 +7,8 @@
 // time ends with a record of its own.
 
 #include "EntryPointHelpers.h"
+#include "fp8/Conversion/CallingConvention.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
-#include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -8,9 +8,9 @@
 #include "EntrySignature.h"
 #include "../Memory.h"
 #include "EntryPointHelpers.h"
+#include "fp8/Conversion/CallingConvention.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
-#include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/HostCode.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -7,9 +7,9 @@
 
 #include "LaunchParameters.h"
 #include "../../Host/Memory.h"
+#include "fp8/Conversion/CallingConvention.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
-#include "fp8/Target/Host/CallingConvention.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"

@@ -6,12 +6,12 @@
 // of them, and a table of their operands. A launch of a small kernel costs more than its work.
 
 #include "LaunchOrder.h"
+#include "fp8/Conversion/CallingConvention.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "fp8/Dialect/FP8/IR/KernelCost.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
-#include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/PTX/Passes.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"

@@ -10,7 +10,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def JoinProducts : Pass<"fp8-join-matmuls"> {
+def JoinProducts : Pass<"fp8-join-products"> {
   let summary = "join an elementwise product and the sum over it into one contraction";
   let description = [{
     Before: a matrix product may be written as an elementwise product (of
@@ -23,7 +23,7 @@ def JoinProducts : Pass<"fp8-join-matmuls"> {
 
     Example:
     ```mlir
-    // fp8-opt --fp8-join-matmuls
+    // fp8-opt --fp8-join-products
     func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %e: tensor<4x8xf32>, %i: tensor<4xf32>) -> tensor<4xf32> {
       %p = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>,
                                             affine_map<(m, k) -> (m, k)>], iterator_types = ["parallel", "parallel"]}

@@ -5,8 +5,8 @@
 // How compiled functions pass buffers to each other: as plain pointers if the types determine
 // sizes and strides, else as upstream's descriptors of pointer, sizes and strides.
 
-#ifndef FP8_TARGET_HOST_CALLINGCONVENTION_H
-#define FP8_TARGET_HOST_CALLINGCONVENTION_H
+#ifndef FP8_CONVERSION_CALLINGCONVENTION_H
+#define FP8_CONVERSION_CALLINGCONVENTION_H
 
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -39,4 +39,4 @@ inline bool canPassPointers(mlir::TypeRange types) {
 
 } // namespace fp8
 
-#endif // FP8_TARGET_HOST_CALLINGCONVENTION_H
+#endif // FP8_CONVERSION_CALLINGCONVENTION_H
