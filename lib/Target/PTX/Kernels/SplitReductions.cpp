@@ -39,7 +39,7 @@ static constexpr int64_t kPartIterations = 64;
 static constexpr int64_t kBlockElements = 1 << 16;
 
 //===----------------------------------------------------------------------===//
-// Which operations
+// The operations that are split
 //===----------------------------------------------------------------------===//
 
 /// Returns whether parts of a reduction by `combiner` may be combined by it: any order is as good as another

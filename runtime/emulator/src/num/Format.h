@@ -17,7 +17,7 @@
 
 namespace fp8emu::num {
 
-/// Which codes mean NaN.
+/// The codes that mean NaN.
 enum class NaNCoding : uint8_t {
   /// None: every code is a number.
   None,

@@ -34,8 +34,7 @@ void lookAtObject(Warp &warp, const Op &op, const SharedPlace &place, unsigned l
                   check::ordering::strong(check::Level::Device) | check::ordering::kNoPattern);
 }
 
-/// The object at a lane's address. What is wrong with it is reported at this
-/// instruction.
+/// The object at a lane's address. Its mistakes are reported at this instruction.
 template <class F>
 void withBarrier(Warp &warp, const Op &op, const uint64_t *addresses, unsigned lane, F f) {
   SharedPlace place = findShared(warp, spaceOf(op), addresses[lane], 8, 8, lane);
