@@ -15,10 +15,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LATER = {"python/README.md"}  # with its next change of content
-OTHERS = re.compile("runtime/emulator/test/|(lib|include/fp8)/Analysis/Sites/")  # and these with theirs
-FOLDERS = ["include", "lib", "tools", "runtime"]
+OTHERS = re.compile("python/(src|tests)/|runtime/emulator/test/|(lib|include/fp8)/Analysis/Sites/")  # and these with theirs
+FOLDERS = ["include", "lib", "tools", "runtime", "test", "python"]
 FILES = [p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*")) if p.is_file()]
-DOCUMENTS = [ROOT / "README.md", *(p for folder in [*FOLDERS, "test", "python"] for p in sorted((ROOT / folder).rglob("*.md")))]
+DOCUMENTS = [ROOT / "README.md", *(p for p in FILES if p.suffix == ".md")]
 SLASHES = {".cpp", ".c", ".h", ".td", ".mlir"}
 HASHES = {".txt", ".cmake", ".sh"}
 OPENING = re.compile(r"(?:What|Which|Who|Whoever|Whatever|Whichever|Those|Of (?:what|those|these|two))[ ,:]")
@@ -84,6 +84,8 @@ def in_code(text, mark):
 
 def paragraphs(path):
     text = path.read_text()
+    if not OPENING.search(text):
+        return
     if path.suffix == ".md":
         yield from in_markdown(text)
     elif path.suffix == ".py":
