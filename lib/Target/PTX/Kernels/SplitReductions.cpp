@@ -98,7 +98,7 @@ static bool isReduction(linalg::GenericOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The parts of a reduction along one dimension; what remains behind them is a part of its own.
+/// The parts of a reduction along one dimension; a rest behind them is a part of its own.
 struct Parts {
   unsigned dim;
   int64_t count, length, rest;

@@ -98,7 +98,7 @@ void Recorder::lookAt(Word word, unsigned bytes) {
     if ((before.isAgent && !before.isWrite) || (info.isAgent && !info.isWrite && own))
       kind = FaultKind::AsyncOverwrite;
   }
-  // Two writes may write the same; what was read keeps its place in the report.
+  // Two writes may write the same; a read before keeps its place in the report.
   if (found && !conflict.before.isWrite)
     return;
   found = true;

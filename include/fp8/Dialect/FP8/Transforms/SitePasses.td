@@ -372,9 +372,9 @@ def ScaleLoss : Pass<"fp8-scale-loss", "::mlir::ModuleOp"> {
     that no gradient enters. It is divided out in front of everything that is not linear, so that whatever is
     not found to be a gradient is computed as before.
 
-    Errors: no result, or several, may be the loss; what is not linear reads a scaled gradient inside a loop
-    (several steps of an optimizer in one program); forward and backward are two functions, whose caller
-    passes the gradient of the loss and can scale it.
+    Errors: no result, or several, may be the loss; an operation that is not linear reads a scaled gradient
+    inside a loop (several steps of an optimizer in one program); forward and backward are two functions,
+    whose caller passes the gradient of the loss and can scale it.
 
     Example:
     ```mlir

@@ -20,8 +20,8 @@ namespace {
 void initialize(Warp &warp, const Op &op, Mask mask);
 void invalidate(Warp &warp, const Op &op, Mask mask);
 
-/// Beginning its life is a write like any other, all else is atomic; who ends it may
-/// know by other means that it is not used any more.
+/// Beginning its life is a write like any other, all else is atomic; a thread that ends
+/// it may know by other means that it is not used any more.
 void lookAtObject(Warp &warp, const Op &op, const SharedPlace &place, unsigned lane) {
   Target targets[kLanes];
   targets[lane] = {place.block, place.offset};
