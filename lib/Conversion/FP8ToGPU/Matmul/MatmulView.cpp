@@ -137,7 +137,7 @@ Value MatmulView::buildSize(OpBuilder &builder, ArrayRef<unsigned> group) const 
   return count;
 }
 
-/// Attribute of a matmul: the notes on its operands for the report, an array of strings.
+/// Attribute of a matmul: what is to be said of its operands, an array of strings.
 static constexpr llvm::StringLiteral kNotesAttrName = "fp8.operand_notes";
 
 void MatmulView::addNote(const Twine &note) const {
