@@ -63,7 +63,7 @@ bool Recorder::precedes(const AccessInfo &before, Mask beforeLanes) const {
 }
 
 /// Strong accesses whose scopes include each other's thread are no race (PTX ISA
-/// 8.7). That they overlap completely is not asked for.
+/// 8.7). They need not overlap completely.
 bool Recorder::seesEachOther(const AccessInfo &before) const {
   Level least = std::min(before.strength, info.strength);
   if (before.strength == Level::None || info.strength == Level::None)
