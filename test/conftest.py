@@ -2,7 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What every Python test can ask for: where the tools and libraries of the build are.
+# The fixtures that every Python test can ask for: the places of the build's tools and libraries.
 # `pytest --build DIR test` tests another build than build/; slow tests need --slow.
 
 import os

@@ -36,7 +36,8 @@ MLIR_CAPI_EXPORTED void fp8RegisterAllPasses(void);
 MLIR_CAPI_EXPORTED MlirLogicalResult fp8RunPipeline(MlirModule module, MlirStringRef pipeline);
 
 /// The first place in a file that `location` has: inside names, calls or several places too.
-/// False where it has none. `file` lives as long as the context; what is not wanted may be NULL.
+/// False where it has none. `file` lives as long as the context; pointers for values that are
+/// not wanted may be NULL.
 MLIR_CAPI_EXPORTED bool fp8LocationGetFilePosition(MlirLocation location, MlirStringRef *file, unsigned *line,
                                                    unsigned *column);
 

@@ -240,8 +240,7 @@ static llvm::Error checkRanks(const CompilerOptions &options) {
     return llvm::createStringError("--average without --data-parallel: nothing differs from rank to rank");
   if (options.loss && !options.dataParallel && !options.lossScaling)
     return llvm::createStringError(
-        "--loss belongs to --loss-scaling and --data-parallel; give one of them, or "
-        "drop it");
+        "--loss belongs to --loss-scaling and --data-parallel; give one of them, or drop it");
   if (options.reduceAmaxAxes.empty())
     return llvm::Error::success();
   auto reduce = options.recipe.parameters.find("reduce-amax");

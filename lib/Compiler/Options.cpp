@@ -243,8 +243,7 @@ static constexpr Option kOptions[] = {
     {{"last", "N", "Sites of the last N layers stay as they are"}, setCount<&RecipeOptions::last>},
     {{"fprop", "precision|recipe",
       "Forward matmuls: fp8, a format for both operands (e4m3, e5m2), a recipe, or the type in which they "
-      "stay "
-      "(bf16, f16, f32, f64; none for any)"},
+      "stay (bf16, f16, f32, f64; none for any)"},
      setText<&RecipeOptions::fprop>},
     {{"dgrad", "precision|recipe", "Input gradients, as --fprop; a format is that of the gradient operand"},
      setText<&RecipeOptions::dgrad>},
@@ -275,10 +274,8 @@ static constexpr Option kOptions[] = {
      }},
     {{"data-parallel", "AXIS:ARG[=DIM],...",
       "Several ranks run the step, each with its part of the batch, the arguments ARG cut along dimension "
-      "DIM "
-      "(0): loss and gradients become their means over the ranks. AXIS is a name, or the number of an axis "
-      "of "
-      "the program's grid"},
+      "DIM (0): loss and gradients become their means over the ranks. AXIS is a name, or the number of an "
+      "axis of the program's grid"},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setDataParallel(options.dataParallel, name, value);
      }},
@@ -352,9 +349,8 @@ static constexpr Option kOptions[] = {
      }},
     {{"sums", "exact|hardware",
       "Sums of products of bf16 and FP8: one f32 sum in the order of K, with the same bits on every "
-      "processor "
-      "(default), or the dot products of AVX512_BF16, twice as fast, whose order and denormals are the "
-      "processor's"},
+      "processor (default), or the dot products of AVX512_BF16, twice as fast, whose order and denormals are "
+      "the processor's"},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setSums(options.hostCode.sums, name, value);
      }},
@@ -366,8 +362,7 @@ static constexpr Option kOptions[] = {
      }},
     {{"strict-accumulation", "",
       "Matmuls of gradients are summed in parts of 128 on every GPU, also where its tensor cores are as "
-      "exact "
-      "without (sm_100a), to compare results bit for bit",
+      "exact without (sm_100a), to compare results bit for bit",
       Kind::flag},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.strictAccumulation, name, value);

@@ -59,8 +59,8 @@ static void addFilePositions(AsmParserState &state, llvm::SourceMgr &sources, St
 static StringRef getHint(StringRef name) {
   if (name.contains("hlo"))
     return "(this is StableHLO: compile it with fp8.compile of the Python package, which lowers it by "
-           "jaxlib, "
-           "or lower it to linalg on tensors first, as stablehlo-opt --stablehlo-legalize-to-linalg does)";
+           "jaxlib, or lower it to linalg on tensors first, as stablehlo-opt --stablehlo-legalize-to-linalg "
+           "does)";
   return "(fp8-compile takes linalg on tensors and upstream's other dialects: lower what else there is "
          "first)";
 }

@@ -43,8 +43,7 @@ llvm::ArrayRef<RecipeParameter> fp8::getRecipeParameters() {
        "Blocks of gradients, as of inputs (1)"},
       {"mx-rounding", "rounding", "up|floor|even|ceil", "mxfp8",
        "E8M0 scales: so that no element saturates (up, default), or from the power of two of the amax, "
-       "rounded "
-       "down as the OCP specification has it (floor), to the format's mantissa (even) or up (ceil)"},
+       "rounded down as the OCP specification has it (floor), to the format's mantissa (even) or up (ceil)"},
       {"accumulation", "accumulation", "by_role|fast|split", kFreeSums,
        "One sum along K, or sums of 128 that are added: fast forward and split for gradients (by_role, "
        "default)"},

@@ -124,7 +124,7 @@ static llvm::json::Value initialToJSON(DenseElementsAttr values) {
 }
 
 /// Describes the state tensors that globals of the program and casts of weights became, in the order of the
-/// arguments. Those that can be computed from arguments are `derived`: they are not saved.
+/// arguments. Tensors that can be computed from arguments are `derived`: they are not saved.
 static void describeProgramState(ModuleOp module, llvm::json::Array &tensors) {
   llvm::StringSet<> known;
   for (auto function : module.getOps<func::FuncOp>())

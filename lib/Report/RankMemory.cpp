@@ -44,8 +44,8 @@ static Total countCarried(const ManifestEntry &entry, ArrayRef<int64_t> grid) {
   return total;
 }
 
-/// Adds up the tensors of all entries that are casts of parameters. Those of a divided one are divided, but
-/// for scales of whole tensors.
+/// Adds up the tensors of all entries that are casts of parameters. The casts of a divided parameter are
+/// divided, but for scales of whole tensors.
 static Total countCasts(const Manifest &manifest) {
   Total total;
   llvm::StringSet<> known;

@@ -2,11 +2,11 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What the compiler is linked with: FP8_LLVM_LIBRARIES (MLIR and LLVM) and FP8_LLD_LIBRARIES (the
-# linker). The shared libraries of the packages by default; with FP8_STATIC_LLVM their archives.
-# FP8_STATIC_LLVM_LIBRARIES and FP8_LLVM_SUPPORT_LIBRARIES are archives in both cases, for programs
-# that start often: libMLIR.so and libLLVM.so take the dynamic loader 25 ms. They are empty where the
-# archives are missing.
+# The libraries that the compiler is linked with: FP8_LLVM_LIBRARIES (MLIR and LLVM) and
+# FP8_LLD_LIBRARIES (the linker). The shared libraries of the packages by default; with
+# FP8_STATIC_LLVM their archives. FP8_STATIC_LLVM_LIBRARIES and FP8_LLVM_SUPPORT_LIBRARIES are
+# archives in both cases, for programs that start often: libMLIR.so and libLLVM.so take the dynamic
+# loader 25 ms. They are empty where the archives are missing.
 
 set(FP8_STATIC_LLVM_LIBRARIES)
 set(FP8_LLVM_SUPPORT_LIBRARIES)

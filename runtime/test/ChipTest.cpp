@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which images and which drivers are for which chips. (Inside of the library; no device is needed.)
+// The images and drivers that fit each chip. (Inside of the library; no device is needed.)
 
 #include "../src/cuda/Chip.h"
 

@@ -70,7 +70,7 @@ TEST_F(DeviceSessionTest, StepsComputeAndCarryAsOnTheCPU) {
   }
 }
 
-/// What was saved on one device is read on the other, and the files have the same bytes.
+/// A state saved on one device is read on the other, and the files have the same bytes.
 TEST_F(DeviceSessionTest, StateFilesAreTheCPUs) {
   Library cpu = load(CPU_FIXTURE);
   State cpuState = newState(cpu);

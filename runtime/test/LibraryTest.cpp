@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loading compiled libraries: what they say, and files that are none.
+// Loading compiled libraries: their contents, and files that are no libraries.
 
 #include "TestSupport.h"
 

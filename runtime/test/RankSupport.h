@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What tests of several ranks share: ranks as threads of this process, or as processes that may be killed.
+// The code that tests of several ranks share: ranks as threads of this process, or as processes that may
+// be killed.
 
 #ifndef FP8RT_TEST_RANKSUPPORT_H
 #define FP8RT_TEST_RANKSUPPORT_H
@@ -15,7 +16,7 @@
 
 namespace fp8rt_test {
 
-/// What one rank does. Returns a text: of the error, or empty.
+/// The work of one rank. Returns a text: of the error, or empty.
 using RankBody = std::function<std::string(fp8rt_communicator &communicator)>;
 
 /// Whether the environment's FP8RT_TEST_RANKS says that ranks are connected through TCP, not shared memory.

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Performs every kind of collective on this rank and prints a hash of each result: what must be the same bits
+// Performs every kind of collective on this rank and prints a hash of each result: the bits must be the same
 // through every communicator.
 //
 //     fp8rt-rank-trace local N [FAULT]      N processes

@@ -15,7 +15,7 @@ using namespace fp8rt_test;
 
 namespace {
 
-/// What entry 'main' of the fixture computes, in the same order of operations.
+/// The computation of entry 'main' of the fixture, in the same order of operations.
 struct Reference {
   std::vector<float> w, x, scale{1, 1}, history{0, 0, 0, 0, 0, 0};
   float loss = 0;

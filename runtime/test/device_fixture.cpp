@@ -251,7 +251,7 @@ EXPORT int fp8_call_backward(fp8rt_call *call) {
          launch(call, ScaleBy, NoLine, 3, result(call, 0), argument(call, 0), argument(call, 1));
 }
 
-/// Its manifest is wrong: what it does cannot be captured.
+/// Its manifest is wrong: its work cannot be captured.
 EXPORT int fp8_call_reading(fp8rt_call *call) {
   float x = 0;
   return check(call) || passOn(call, call->device->read(call->device->context, &x, argument(call, 0), 4));

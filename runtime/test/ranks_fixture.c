@@ -93,7 +93,7 @@ EXPORT int fp8_call_main(fp8rt_call *call) {
   return 0;
 }
 
-/// What a program must not do: ranks get different values of what is carried.
+/// A mistake that a program must not make: ranks get different values of a carried argument.
 EXPORT int fp8_call_drifting(fp8rt_call *call) {
   dataOf(call->arguments[0])[1] += call->communicator ? (float)call->communicator->rank : 0;
   return 0;

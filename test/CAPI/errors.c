@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is wrong with programs and options: through callbacks, with file:line:col.
+// Errors of programs and options: through callbacks, with file:line:col.
 
 #include "support.h"
 
@@ -71,7 +71,7 @@ static void testOptionErrors(MlirContext context, Text *errors) {
   mlirModuleDestroy(program);
   fp8CompilerOptionsDestroy(options);
 
-  // What the target can emit is known when it is.
+  // The files that the target can emit are known once it is.
   const char *const image[][2] = {{"emit", "gif"}, {NULL, NULL}};
   options = createOptions(image);
   expectError(context, errors, kStep, options, "step.mlir:1:1: --emit=gif is none of lib, obj, llvm, ingest");

@@ -32,7 +32,7 @@ static void compileAndCompare(MlirContext context, const char *const (*options)[
   clearText(&artifact);
 }
 
-/// What fails leaves nothing behind either.
+/// A compilation that fails leaves nothing behind either.
 static void failToCompile(MlirContext context) {
   const char *const values[][2] = {{"recipe", "mxfp8"}, {"target", "sm_89"}, {"sites", "all"}, {NULL, NULL}};
   FP8CompilerOptions options = createOptions(values);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the tests of the C API share.
+// The code that tests of the C API share.
 
 #include "support.h"
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What looks like a matrix product of floats and is none stays, and the report says why.
+// An operation that only looks like a matmul of floats stays, and the report says why.
 // RUN: fp8-compile %s -o %t --emit=fusion --report=json:%t.json
 // RUN: FileCheck %s --input-file=%t.json --check-prefix=JSON
 // RUN: fp8-compile %s -o %t --emit=fusion --report=text | FileCheck %s --check-prefix=TEXT

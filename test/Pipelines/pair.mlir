@@ -1,5 +1,5 @@
-// What two functions of a step are to the ingest stage: one. Names, roles and numbers of
-// sites come out as in one function, though backward knows neither weights nor names.
+// Two functions of a step are one to the ingest stage. Names, roles and numbers of sites
+// come out as in one function, though backward knows neither weights nor names.
 // RUN: fp8-opt %s --pass-pipeline='builtin.module(fp8-ingest-pipeline{pair=forward:backward:2})' | FileCheck -enable-var-scope %s
 
 // Attention, twice of one name; the gradients belong to theirs. A mask and ids cross as they are.

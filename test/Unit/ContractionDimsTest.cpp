@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which dimensions of a matrix product are batch, M, N and K, and what is no product.
+// The dimensions of a matmul that are batch, M, N and K, and operations that are no matmul.
 
 #include "fp8/Dialect/FP8/IR/ContractionDims.h"
 #include "mlir/IR/AffineMap.h"

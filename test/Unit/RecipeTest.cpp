@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the recipes answer to RecipeAttrInterface.
+// The answers of the recipes to RecipeAttrInterface.
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/AsmParser/AsmParser.h"

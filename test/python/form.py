@@ -73,7 +73,7 @@ class Form:
         return [(rng.integers(-12, 13, shape) / 4).astype(dtype) for shape, dtype in wanted]
 
     def operands(self, arguments):
-        """What is multiplied, in the shape that the spec names."""
+        """The operands of the product, in the shape that the spec names."""
         wanted = zip((self.lhs, self.rhs), arguments, self.letters)
         return [f(x).reshape(self.extent_of(word)) for f, x, word in wanted]
 

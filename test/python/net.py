@@ -22,8 +22,8 @@ def initial_tensors():
 
 
 class Recipe:
-    """Which format a tensor has: `roles` maps a role to formats by kind that are not the usual
-    ones, or to None where its products are not quantized. `split` says which sums are in parts of 128."""
+    """The formats of tensors: `roles` maps a role to formats by kind that are not the usual ones, or to None
+    where its products are not quantized. `split` says which sums are in parts of 128."""
 
     split = MappingProxyType({"fprop": False, "dgrad": True, "wgrad": True})
 

@@ -103,7 +103,7 @@ def members(grid, axes, rank):
 
 
 def perform(kind, reduction, root, sent, position):
-    """What the group's rank number `position` receives of the elements that each rank has sent."""
+    """The elements that the group's rank number `position` receives of those that each rank has sent."""
     size = len(sent)
     if kind == "all_reduce":
         return combine(sent, reduction)

@@ -226,7 +226,7 @@ def packed_forms():
 
 
 def added_forms():
-    """What the products are added to."""
+    """The operands that products are added to."""
     spec = "mk,kn->mn"
     forms = [
         Form("residual", spec, product("matmul", init="%c"), added=F32),

@@ -22,7 +22,7 @@ def test_ignored_amaxes_by_hand(make):
     for amaxes in ([INF, 4], [4, INF], [4, NAN, 4]):
         scale, history = update([0, 8, 2, 1], *amaxes)
         assert scale == 5 and history.tolist() == [0, 8, 2, 1]
-    # What the state holds already counts as 0, in row 0 (staged for this step) as in the others.
+    # An Inf that the state holds already counts as 0, in row 0 (staged for this step) as in the others.
     for staged in (0, INF):
         scale, history = update([staged, INF, 2, 1], 4)
         assert scale == 112 and history.tolist() == [0, 2, 1, 4]
@@ -59,7 +59,7 @@ def test_the_first_step_from_the_tensors(make, margin):
 
 @pytest.mark.slow
 def test_small_gradients_survive_the_first_step(make):
-    """What the option is for: with scale 1 they are below the smallest E5M2 number."""
+    """The purpose of the option: with scale 1 the gradients are below the smallest E5M2 number."""
     tensors = initial_tensors()
     tensors["t"], tensors["w2"] = tensors["t"] * f32(1e-6), tensors["w2"] * f32(1e-6)
     moved = {}

@@ -160,7 +160,7 @@ def test_a_site_that_runs_on_some_ranks(bin_dir, tmp_path):
 
 
 def cast(values, scale):
-    """What the program sees of values that were cast to E4M3."""
+    """The values that the program sees after a cast to E4M3."""
     return np.clip(values * scale, -448, 448).astype(E4M3).astype(F32) * (F32.type(1) / scale)
 
 

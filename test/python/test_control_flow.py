@@ -212,7 +212,7 @@ def test_delayed_scaling(form, init):
 
             assert_same_bits(load(outputs)["0"], expected_results(w, x, ran, scale_of))
 
-            # What did not run leaves no trace, even where the weight is cast before the loop.
+            # A matmul that did not run leaves no trace, even where the weight is cast before the loop.
             amaxes = {"input": reference.amax(x[:ran]), "weight": reference.amax(w.astype(BF16)) if ran else np.float32(0)}
             scale, history = reference.update(scale, history, [0, 1], [amaxes[c] for c in columns], [E4M3, E4M3])
             saved = load(state)

@@ -121,7 +121,7 @@ def in_every_thread(action):
 
 
 def check_workers(path):
-    """What the subprocess does: the threads were left with another environment, which they keep."""
+    """The work of the subprocess: the threads were left with another environment, which they keep."""
     library, inputs = library_of(path), make_inputs()
     expectation = expected(*inputs)
     other = ENVIRONMENTS["both"]

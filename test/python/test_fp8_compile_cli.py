@@ -198,7 +198,7 @@ def test_recipes_with_scales_per_row_or_block(box, recipe):
 
 
 def test_remarks(box):
-    """What stays generic code on a GPU, and why."""
+    """Operations that stay generic code on a GPU, and the reason."""
     options = ["--recipe=#fp8.block_scaling<block = 100>", "--target=sm_89", "--ptxas=none"]
     done = box.compile("good.mlir", "-o", "out.so", *options, "--remarks")
     reason = "kernels have an f32 scale for each multiple of 32 elements along K"
@@ -207,7 +207,7 @@ def test_remarks(box):
 
 
 def test_user_functions_for_scales(box):
-    """What is wrong with a function is said at the function, what is not there at the program."""
+    """The error of a wrong function is at the function, of a missing one at the program."""
     recipe = "--recipe=#fp8.custom<base = #fp8.delayed_scaling, scale = @f>"
     missing = "the recipe's scale = @f names no function with a body in this module"
     box.fails(1, r"^good\.mlir:1:1: error: " + missing, "good.mlir", "-o", "out.so", recipe)
@@ -244,7 +244,7 @@ def test_required_sites(box):
     before = ["good.mlir", "-o", "again.so"]
     box.fails(1, pattern + "--recipe=none", *before, "--require=all", "--recipe=none")
     box.fails(1, pattern + "matches --keep=w", *before, "--require=^w", "--keep=w")
-    # What matches nothing is an error; with --keep, which models share, only a warning.
+    # A pattern that matches nothing is an error; with --keep, which models share, only a warning.
     nothing = r"^good\.mlir:1:1: error: no site matches --%s=other; the report lists the sites"
     box.fails(1, nothing % "require", *before, "--require=other", "--keep=w")
     box.fails(1, nothing % "sites", *before, "--sites=other")
@@ -294,7 +294,7 @@ def test_unwritable_outputs(box, tmp_path):
         box.fails(1, place, "good.mlir", "-o", ".", f"--emit={emit}")
     for option in ("--report=json:none/r", "--report=text:none/r", "--manifest=none/m"):
         box.fails(1, place + "none/", "good.mlir", "-o", "out.so", option)
-    # What was written before the failure goes, too.
+    # Files that were written before the failure go, too.
     box.fails(1, place + "none/", "good.mlir", "-o", "none/out.so", "--report=json:r", "--manifest=m")
     box.fails(1, place + "none/", "good.mlir", "-o", "out.so", "--report=json:r", "--manifest=none/m")
     # A file that was there before the failure stays.

@@ -232,7 +232,7 @@ def test_producers(bin_dir, tmp_path, seed, current):
 @pytest.mark.parametrize("product", ["scaled", "kept"])
 def test_epilogues(bin_dir, tmp_path, seed, current, product):
     rng = random_generator(42, seed, current, product == "kept")
-    # Which one depends on what is written in which order; there is always something to fuse.
+    # The order of what is written decides which one; there is always something to fuse.
     assert any(check(bin_dir, tmp_path, rng, math=seed % 3 == 0, current=current, product=product))
 
 

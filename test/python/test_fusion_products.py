@@ -94,7 +94,7 @@ def test_transposed_bytes_are_read_where_they_lie(bin_dir, tmp_path, form):
     program = function("main", [("%a", lhs), ("%w", stored)], text, [("%y", out), ("%z", out)])
     compiled, traffic, ir = compile_one(bin_dir, tmp_path, program)
     assert "linalg" not in ir
-    # What the copy read and wrote; two reads of it stay two reads.
+    # The bytes that the copy read and wrote; two reads of it stay two reads.
     assert traffic["before_fusion"]["read"] - traffic["after_fusion"]["read"] == n * k
     assert traffic["before_fusion"]["written"] - traffic["after_fusion"]["written"] == n * k
     y, z = compiled.call("main", a, w)

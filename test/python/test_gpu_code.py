@@ -1,8 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the compiler says of its code for GPUs, and what the PTX text has: the instruction of each product, kernels named after
-sites, lines of the user's source, multiply-adds only where they are meant."""
+"""The compiler's report of its code for GPUs, and its PTX text: the instruction of each product, kernels
+named after sites, lines of the user's source, multiply-adds only where they are meant."""
 import json
 import re
 import subprocess

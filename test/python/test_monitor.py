@@ -126,7 +126,8 @@ def test_lines_where_there_is_no_terminal(bin_dir, folder):
 
 
 def run_in_terminal(command, both=False):
-    """What the command writes to a terminal on standard error, with `both` on standard output too."""
+    """The text that the command writes to a terminal on standard error, with `both` on standard output
+    too."""
     reader, writer = pty.openpty()
     with subprocess.Popen(command, stderr=writer, stdout=writer if both else subprocess.DEVNULL) as process:
         os.close(writer)
@@ -142,7 +143,7 @@ def run_in_terminal(command, both=False):
 
 
 def show_in_terminal(bin_dir, folder, inputs, *args):
-    """What fp8-run writes to a terminal, and the lines of its last table."""
+    """The text that fp8-run writes to a terminal, and the lines of its last table."""
     text = run_in_terminal([bin_dir / "fp8-run", folder / "delayed.measured.so", f"--inputs={inputs}", "--print=loss", "--monitor", *args])
     return text, text.split("\x1b[5A")[-1].replace("\x1b[K", "").replace("\x1b[J", "").splitlines()
 

@@ -230,7 +230,7 @@ def make_inputs(name):
 
 
 def dequantize(name, w, s):
-    """What the program makes of the bytes, rounding by rounding."""
+    """The values that the program makes of the bytes, rounding by rounding."""
     wide = w.astype(F32)
     if name in UNSCALED:
         return wide

@@ -76,7 +76,7 @@ TYPES = {
     **dict(dw1=f"{K}x{H}xf32", dw2=f"{N}x{H}xf32", dx=f"{M}x{K}xf32", da=f"{M}x{H}xbf16", twice=f"{M}x{H}xbf16"),
 }
 
-# What backward does with its residuals: uses the activation a that forward made for products
+# The use that backward makes of its residuals: it takes the activation a that forward made for products
 # alone; for something else too; or computes it again from h.
 KINDS = {
     "saved": (["a"], "", "dx", "a"),
@@ -258,7 +258,7 @@ def test_what_crosses(make, kind, recipe, crossing):
 
 
 def test_roles_without_a_way_from_forward_to_the_gradient(make):
-    """What PyTorch hands over: the gradient of the result comes from the caller."""
+    """Arguments as PyTorch hands them over: the gradient of the result comes from the caller."""
     outputs, arguments = ["y", "w1", "t2", "x", "a", "mask"], ["w1", "t2", "x", "a", "mask"]
     body = backward_body("saved").split("\n")
     body = "\n".join(line for line in body if "%difference" not in line)

@@ -93,12 +93,12 @@ def test_functions_by_value(bin_dir, tmp_path):
     for name, (_, options) in CUSTOM.items():
         check_updates(program, name, **options)
     check_updates(program, "ignoring", amax_function=average, ignore_non_finite=True)
-    # What a recipe names is no entry of the program.
+    # A function that a recipe names is no entry of the program.
     assert {e["name"] for e in program.manifest["entries"]} == {*CUSTOM, "ignoring"}
 
 
 def test_a_function_that_reads_outside_of_its_column(bin_dir, tmp_path):
-    """What is checked in a program is checked in its functions: the call fails and says where."""
+    """Checks of a program hold in its functions: the call fails and names the place."""
     text = """
 func.func private @ninth(%column: tensor<?xf32>) -> f32 {
   %nine = arith.constant 9 : index

@@ -55,7 +55,7 @@ def build(form, shape, dtype, rng):
 
 
 def expect(form, values, dtype):
-    """What numpy makes of it; None where the math library decides."""
+    """The value by numpy; None where the math library decides."""
     v = {name: array.astype(F32) for name, array in values}
     x, size = v["%x"], F32.type(values[0][1].shape[-1])
     if form == "layer_norm":

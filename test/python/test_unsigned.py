@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-# What jaxlib makes of a key that is split in a loop: unsigned between operations, signless in them.
+# The program that jaxlib makes of a key that is split in a loop: unsigned between operations, signless in
+# them.
 PROGRAM = """
 #id = affine_map<(i) -> (i)>
 func.func private @mix(%k: tensor<2xui32>) -> tensor<2xui32> {

@@ -45,10 +45,7 @@ cl::extrahelp examples(
     "element a thread, and the cast of four f32 by a scale to E4M3, with and without checks.\n"
     "Behind them seconds for a product of matrices in E4M3 by wgmma, which is compared first.\n"
     "\nfp8-bench compile, step, products, recipes, collectives, checkpoint, kernels and python explain their "
-    "own "
-    "options: "
-    "fp8-bench step "
-    "--help\n");
+    "own options: fp8-bench step --help\n");
 
 /// Unregisters the options of LLVM's libraries, so that only ours are valid.
 void dropForeignOptions() {
@@ -94,8 +91,7 @@ int main(int argc, char **argv) {
     return 1;
   if (!emulator) {
     llvm::errs() << "fp8-bench: error: say what to measure: fp8-bench compile, step, products, recipes, "
-                    "collectives, checkpoint, kernels, python or emulator; "
-                    "see --help\n";
+                    "collectives, checkpoint, kernels, python or emulator; see --help\n";
     return 1;
   }
   fp8bench::benchEmulator(threads, seconds);

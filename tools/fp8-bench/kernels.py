@@ -38,7 +38,7 @@ for each of the tensor core (in kernels of products)."""
 
 @dataclasses.dataclass
 class Assembled:
-    """What ptxas says of a kernel."""
+    """The resources of a kernel, by ptxas."""
 
     threads: int = 0  # of a block
     registers: int = 0
@@ -76,7 +76,7 @@ def call(*command: object, **environment: str) -> str:
 
 
 def assemble(tools: pathlib.Path, ptxas: str, program: pathlib.Path, chip: str, *options: str) -> tuple[dict[str, Assembled], list[str]]:
-    """What ptxas says of the kernels of `program`."""
+    """The resources of the kernels of `program` and the warnings, by ptxas."""
     with tempfile.NamedTemporaryFile(suffix=".ptx") as ptx:
         call(tools / "fp8-compile", program, "-o", ptx.name, "--emit=ptx", f"--target={chip}", *options)
         done = subprocess.run([ptxas, "-v", f"-arch={chip}", ptx.name, "-o", os.devnull], capture_output=True, text=True)
@@ -91,7 +91,7 @@ def assemble(tools: pathlib.Path, ptxas: str, program: pathlib.Path, chip: str, 
 
 @dataclasses.dataclass
 class Counted:
-    """What the emulator counts of one step."""
+    """The counts of one step, by the emulator."""
 
     kernels: dict[str, dict[str, int]]  # the totals of the emulator, and `launches`
     products: collections.Counter[str]  # tensor-core instructions of a warp, per kernel

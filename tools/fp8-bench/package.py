@@ -60,7 +60,7 @@ def measure(options: argparse.Namespace, examples: pathlib.Path) -> list[str]:
 
 
 def ask(name: str, python: pathlib.Path, options: argparse.Namespace, examples: pathlib.Path) -> dict:
-    """What the script of a framework has measured."""
+    """The measurements of a framework's script."""
     variables = {**os.environ, "FP8_TOOLS": str(options.bin)}
     if (sources := HERE.parents[1] / "python/src").is_dir():
         variables["PYTHONPATH"] = str(sources)

@@ -20,7 +20,7 @@ from failure import Failure
 HERE = pathlib.Path(os.path.abspath(__file__)).parent
 TITLES = {"jax": "JAX", "torch": "PyTorch"}
 
-# What --install takes: the environment's name, pip's arguments, and what is said before.
+# The values of --install: the environment's name, pip's arguments, and the size that is announced before.
 INSTALLS: dict[str, tuple[str, list[str], str]] = {
     "jax": ("jax", ["jax==0.10.2", "jaxlib==0.10.2"], "about 0.4 GB"),
     "torch": ("torch", ["torch==2.15.0", "numpy"], "several GB, as it brings CUDA; --install=torch-cpu brings less"),

@@ -1,7 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the three benchmarks share: options, tools, peers that are there, progress, what was left out."""
+"""The parts that the three benchmarks share: options, tools, peers that are there, progress, a list of the
+peers left out."""
 
 import argparse
 import contextlib

@@ -20,8 +20,8 @@ PEERS = {"jax": {"XLA bf16": "bf16"}, "torch": {"PyTorch f32": "f32", "PyTorch b
 
 
 def inputs(network: str) -> dict[str, compiler.Tensor]:
-    """Initial parameters and a batch, by the names of the program's arguments. What the optimizer
-    keeps starts at zero."""
+    """Initial parameters and a batch, by the names of the program's arguments. The state of the optimizer
+    starts at zero."""
     if network == "gpt":
         found = {f"params['{name}']": ("F32", *value) for name, value in parameters.initial().items()}
         window = (parameters.BATCH, parameters.SEQUENCE + 1)

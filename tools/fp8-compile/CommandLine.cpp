@@ -126,7 +126,7 @@ std::string findCacheFolder() {
   return folder.str().str();
 }
 
-/// Returns the path of ptxas: what the option says, else that of the CUDA toolkit; empty without one.
+/// Returns the path of ptxas: that of the option, else that of the CUDA toolkit; empty without one.
 std::string findAssembler(llvm::StringRef option) {
   if (option == "none")
     return "";

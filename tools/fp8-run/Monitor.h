@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What --monitor shows after a step: a reading per quantized tensor, from the state and from what a library
-// of fp8-compile --measure-errors measures.
+// The output of --monitor after a step: a reading per quantized tensor, from the state and from what a
+// library of fp8-compile --measure-errors measures.
 
 #ifndef FP8_TOOLS_FP8RUN_MONITOR_H
 #define FP8_TOOLS_FP8RUN_MONITOR_H

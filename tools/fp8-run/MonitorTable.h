@@ -17,7 +17,7 @@
 
 namespace fp8run {
 
-/// What is known of one quantized tensor after a step.
+/// The values known of one quantized tensor after a step.
 struct Reading {
   std::optional<int64_t> column; // of the state
   std::vector<std::string> sites;

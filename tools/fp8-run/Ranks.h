@@ -36,7 +36,8 @@ public:
   bool isFirst() const { return number() == 0; }
   fp8rt_communicator *get() const { return communicator.get(); }
 
-  /// Replaces {rank} in file names by the number. What only the first rank writes becomes empty elsewhere.
+  /// Replaces {rank} in file names by the number. Names of files that only the first rank writes become
+  /// empty elsewhere.
   void fillIn(Options &options) const;
   /// Tells the other ranks of an error.
   void tell(llvm::StringRef error) const;

@@ -199,8 +199,7 @@ Error Runner::checkArguments() {
       std::string ignored = inputs.describeIgnored();
       return failure("argument " + llvm::Twine(i) + " '" + function.arguments[i].name + "' of entry '" +
                      function.name +
-                     "' has no value: give it in --inputs, or all such zeros "
-                     "with --zero-missing" +
+                     "' has no value: give it in --inputs, or all such zeros with --zero-missing" +
                      (ignored.empty() ? "" : " (" + ignored + ")"));
     }
   return Error::success();

@@ -24,8 +24,7 @@ cl::OptionCategory category("fp8-run options");
 
 cl::opt<std::string> library(cl::Positional, cl::Required, cl::desc("<compiled library>"), cl::cat(category));
 cl::opt<std::string> inputs("inputs", cl::value_desc("FILE"), cl::cat(category),
-                            cl::desc("safetensors file with the arguments, keyed by index or "
-                                     "name"));
+                            cl::desc("safetensors file with the arguments, keyed by index or name"));
 cl::opt<std::string> entry("entry", cl::value_desc("F|F,B"), cl::init("main"), cl::cat(category),
                            cl::desc("function to run (default: main), or a pair: then the arguments "
                                     "of B that are not residuals are keyed B.0, ..., the outputs "
@@ -40,8 +39,7 @@ cl::list<std::string> streams("stream", cl::value_desc("ARG=KEY"), cl::cat(categ
                               cl::desc("step i gets slice i, wrapping round, of the leading "
                                        "dimension of tensor KEY of the inputs; repeatable"));
 cl::opt<bool> zeroMissing("zero-missing", cl::cat(category),
-                          cl::desc("arguments absent from the inputs are zero "
-                                   "(otherwise an error)"));
+                          cl::desc("arguments absent from the inputs are zero (otherwise an error)"));
 cl::opt<std::string> outputs("outputs", cl::value_desc("FILE"), cl::cat(category),
                              cl::desc("write the results of the last step, keyed by index"));
 cl::opt<std::string> print("print", cl::value_desc("R"), cl::cat(category),
@@ -67,8 +65,7 @@ cl::opt<bool> strict("strict", cl::cat(category),
                      cl::desc("any difference between the state file and the program is an error "
                               "(otherwise a warning)"));
 cl::opt<bool> withCarry("with-carry", cl::cat(category),
-                        cl::desc("state files also hold the carried arguments "
-                                 "(weights, optimizer)"));
+                        cl::desc("state files also hold the carried arguments (weights, optimizer)"));
 cl::opt<std::string> device("device", cl::value_desc("cpu|cuda[:N]|emulator"), cl::init("cpu"),
                             cl::cat(category),
                             cl::desc("where to run (default: cpu), as the library was compiled "
@@ -108,41 +105,36 @@ cl::opt<bool> timing("timing", cl::cat(category), cl::desc("print the time per s
 
 constexpr const char *kOverview = "runs a step that fp8-compile compiled, on tensors in safetensors files\n";
 
-cl::extrahelp
-    examples("\nEXAMPLES:\n"
-             "  Train 200 steps, one batch of 'data' [200, ...] per step, and "
-             "follow result 9:\n"
-             "    fp8-run step.so --inputs=in.safetensors --steps=200 "
-             "--stream=batch=data --print=9\n"
-             "  Save everything that the next run needs, then go on from it:\n"
-             "    fp8-run step.so --inputs=in.safetensors --steps=4 "
-             "--save-state=s.safetensors --with-carry\n"
-             "    fp8-run step.so --inputs=in.safetensors --steps=6 "
-             "--state=s.safetensors --with-carry --first-step=4\n"
-             "  Keep the last three checkpoints, written while the next steps run:\n"
-             "    fp8-run step.so --inputs=in.safetensors --steps=10000 --save-every=500 "
-             "--keep-last=3 --save-state=s.safetensors --with-carry\n"
-             "  See which kernels take the time of a step:\n"
-             "    fp8-run step.so --inputs=in.safetensors --steps=10 --profile\n"
-             "  Watch the scales and the errors of casts, and keep them for fp8-stats:\n"
-             "    fp8-compile step.mlir -o step.so --measure-errors\n"
-             "    fp8-run step.so --inputs=in.safetensors --steps=100 --monitor\n"
-             "    fp8-run step.so --inputs=in.safetensors --steps=100 --monitor=log.jsonl --print=9\n"
-             "  Run code for a GPU without one:\n"
-             "    fp8-run step_sm_90a.so --inputs=in.safetensors --device=emulator\n"
-             "  Train on four GPUs of this machine, and on two machines:\n"
-             "    fp8-run step.so --inputs=in.safetensors --device=cuda --comm=nccl --ranks=4\n"
-             "    FP8RT_RANK=0 FP8RT_SIZE=2 fp8-run step.so --inputs=in.safetensors --device=cuda "
-             "--comm=nccl --rendezvous=first:4711    (and FP8RT_RANK=1 on the second)\n"
-             "  Forward and backward as two functions:\n"
-             "    fp8-run pair.so --entry=forward,backward "
-             "--inputs=in.safetensors --outputs=out.safetensors\n"
-             "\nENVIRONMENT, with --device=cuda or emulator: FP8RT_GRAPH=0 launches each kernel of "
-             "each step; FP8RT_SYNC=1 also waits for each, so that an error names the kernel that "
-             "failed; FP8RT_CUDA_DRIVER=FILE is another driver than libcuda.so.1; FP8RT_NCCL=FILE is "
-             "another NCCL than libnccl.so.2; FP8RT_LOCAL_RANK=N with --rendezvous: --device=cuda is GPU N\n"
-             "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the "
-             "command line is wrong\n");
+cl::extrahelp examples(
+    "\nEXAMPLES:\n"
+    "  Train 200 steps, one batch of 'data' [200, ...] per step, and follow result 9:\n"
+    "    fp8-run step.so --inputs=in.safetensors --steps=200 --stream=batch=data --print=9\n"
+    "  Save everything that the next run needs, then go on from it:\n"
+    "    fp8-run step.so --inputs=in.safetensors --steps=4 --save-state=s.safetensors --with-carry\n"
+    "    fp8-run step.so --inputs=in.safetensors --steps=6 --state=s.safetensors --with-carry "
+    "--first-step=4\n"
+    "  Keep the last three checkpoints, written while the next steps run:\n"
+    "    fp8-run step.so --inputs=in.safetensors --steps=10000 --save-every=500 --keep-last=3 "
+    "--save-state=s.safetensors --with-carry\n"
+    "  See which kernels take the time of a step:\n"
+    "    fp8-run step.so --inputs=in.safetensors --steps=10 --profile\n"
+    "  Watch the scales and the errors of casts, and keep them for fp8-stats:\n"
+    "    fp8-compile step.mlir -o step.so --measure-errors\n"
+    "    fp8-run step.so --inputs=in.safetensors --steps=100 --monitor\n"
+    "    fp8-run step.so --inputs=in.safetensors --steps=100 --monitor=log.jsonl --print=9\n"
+    "  Run code for a GPU without one:\n"
+    "    fp8-run step_sm_90a.so --inputs=in.safetensors --device=emulator\n"
+    "  Train on four GPUs of this machine, and on two machines:\n"
+    "    fp8-run step.so --inputs=in.safetensors --device=cuda --comm=nccl --ranks=4\n"
+    "    FP8RT_RANK=0 FP8RT_SIZE=2 fp8-run step.so --inputs=in.safetensors --device=cuda --comm=nccl "
+    "--rendezvous=first:4711    (and FP8RT_RANK=1 on the second)\n"
+    "  Forward and backward as two functions:\n"
+    "    fp8-run pair.so --entry=forward,backward --inputs=in.safetensors --outputs=out.safetensors\n"
+    "\nENVIRONMENT, with --device=cuda or emulator: FP8RT_GRAPH=0 launches each kernel of each step; "
+    "FP8RT_SYNC=1 also waits for each, so that an error names the kernel that failed; FP8RT_CUDA_DRIVER=FILE "
+    "is another driver than libcuda.so.1; FP8RT_NCCL=FILE is another NCCL than libnccl.so.2; "
+    "FP8RT_LOCAL_RANK=N with --rendezvous: --device=cuda is GPU N\n"
+    "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the command line is wrong\n");
 
 /// Prints one line to standard error.
 void complain(llvm::StringRef message) {

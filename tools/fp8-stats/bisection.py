@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which sites' FP8 costs the loss most: halves the set of sites until few are left."""
+"""Finds the sites whose FP8 costs the loss most: halves the set of sites until few are left."""
 
 import argparse
 import json

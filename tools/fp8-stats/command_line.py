@@ -20,7 +20,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def flush_output() -> OSError | None:
-    """What was printed leaves the process; returns the error if it cannot, and drops it."""
+    """Flushes standard output; returns the error if that fails, and drops the output."""
     try:
         sys.stdout.flush()
     except OSError as error:

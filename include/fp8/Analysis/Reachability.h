@@ -14,7 +14,7 @@
 
 namespace fp8 {
 
-/// Which sources of a value Reachability finds.
+/// The sources of a value that Reachability finds.
 enum class Reach {
   /// All sources that are before the value in the program: inside a loop those of its own iteration and of
   /// the code before the loop, not those of other iterations.

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which recipes each target has matmuls for, and with which code or instruction, as the targets answer.
+// The recipes that each target has matmuls for, with their code or instruction, as the targets answer.
 
 #ifndef FP8_COMPILER_SUPPORT_H
 #define FP8_COMPILER_SUPPORT_H

@@ -211,8 +211,9 @@ def ChooseConfigs : Pass<"fp8-choose-configs", "::mlir::func::FuncOp"> {
   let description = [{
     Before: all operands are memrefs; the module's target is a `#fp8.chip`.
     After: every matmul that a kernel with tensor cores computes has the attribute `fp8.config`, which says
-    how: a `#fp8.product_config`. What the attribute says before the pass stays; an error tells what the
-    chip's kernels cannot do. `convert-fp8-to-gpu` follows the attribute, and chooses where there is none.
+    how: a `#fp8.product_config`. Fields that the attribute has before the pass stay; fields that the
+    chip's kernels cannot follow are an error. `convert-fp8-to-gpu` follows the attribute, and chooses
+    where there is none.
 
     Other targets have nothing to choose.
 
@@ -415,9 +416,9 @@ def ExpandCasts : Pass<"fp8-expand-casts"> {
 def ExpandMath : Pass<"fp8-expand-math"> {
   let summary = "expand math functions of f32 into straight-line arithmetic, the same on all targets";
   let description = [{
-    Before: operations of the math dialect on f32, scalars or vectors. Those of f16 and bf16 are
-    operations on f32 already (`math-extend-to-supported-types`). Also `arith.remf` of up to 32 bits,
-    and powers of integers, which are exact.
+    Before: operations of the math dialect on f32, scalars or vectors. Operations on f16 and bf16
+    have become operations on f32 before (`math-extend-to-supported-types`). Also `arith.remf` of up
+    to 32 bits, and powers of integers, which are exact.
     After: exponentials, logarithms, powers, roots, trigonometric, hyperbolic and error
     functions are straight-line code of operations that every target rounds correctly
     (`arith`, `math.fma`, `math.sqrt`, and operations on bits), with selects in place of

@@ -88,8 +88,8 @@ std::vector<SiteRecord> collectSites(mlir::ModuleOp module);
 inline constexpr llvm::StringLiteral kComputedOnce = "computed once, with an equal product";
 
 /// Fills in `code` from the attributes on the generated code in `module` after stage 6 or 7
-/// (MatmulMarks.h): what computes the product; kComputedOnce and the place if an equal product
-/// of the same site does; "none: …" if no code is left for it. In EmittedCode.cpp.
+/// (MatmulMarks.h): the code that computes the matmul; kComputedOnce and the place if an equal matmul of the
+/// same site is computed instead; "none: …" if no code is left for it. In EmittedCode.cpp.
 void readEmittedCode(mlir::ModuleOp module, std::vector<SiteRecord> &sites);
 
 /// Returns the operations that resemble contractions and that fp8-raise-contractions left.

@@ -102,8 +102,8 @@ std::string RowVectorizer::checkShape() {
   return length < 2 ? "a row has fewer than two elements" : "";
 }
 
-/// A kernel can copy constants, and takes the indices of the host's loops as arguments. What defines tensors
-/// of initial values is looked through.
+/// A kernel can copy constants, and takes the indices of the host's loops as arguments. Operations that
+/// define tensors of initial values are looked through.
 std::string RowVectorizer::checkCaptures() {
   bool isKnown = true;
   region.region->walk([&](Operation *inner) {

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the user sees: a progress line, rows of losses, the report's summary, the curves."""
+"""The output for the user: a progress line, rows of losses, the report's summary, the curves."""
 
 import collections
 import json

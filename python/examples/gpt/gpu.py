@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which GPU this machine has, asked of the CUDA driver."""
+"""The GPU that this machine has, asked of the CUDA driver."""
 
 import ctypes
 import os

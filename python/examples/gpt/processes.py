@@ -13,7 +13,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2] / "src"
 
 
 class Failure(Exception):
-    """What went wrong and what to do about it, in one line."""
+    """The error and its remedy, in one line."""
 
 
 def threads_each():

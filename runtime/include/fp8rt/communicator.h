@@ -18,9 +18,9 @@ extern "C" {
 /// The version of `fp8rt_communicator` that this header describes.
 #define FP8RT_COMMUNICATOR_VERSION 1
 
-/// What a collective does with the `count` elements that each rank of a group has at `send`, and what is at
-/// `receive` afterwards. The memory of both is the same (in place: FP8RT_ALL_REDUCE and FP8RT_BROADCAST) or
-/// does not overlap.
+/// The kinds of collectives: their work on the `count` elements that each rank of a group has at `send`,
+/// and the elements that are at `receive` afterwards. The memory of both is the same (in place:
+/// FP8RT_ALL_REDUCE and FP8RT_BROADCAST) or does not overlap.
 enum {
   /// The reduction over all ranks of the group: `count` elements.
   FP8RT_ALL_REDUCE = 0,
@@ -52,7 +52,7 @@ enum {
   FP8RT_PRODUCT = 4,
 };
 
-/// Element types. Those of one byte other than FP8RT_INT8 are only moved, never reduced.
+/// Element types. Types of one byte other than FP8RT_INT8 are only moved, never reduced.
 enum {
   FP8RT_BYTE = 0, ///< FP8, E8M0, and bool
   FP8RT_INT8 = 1,

@@ -21,7 +21,7 @@ extern "C" {
 #define FP8RT_DEVICE_VERSION 1
 
 //===----------------------------------------------------------------------===//
-// What the library provides
+// Provided by the library
 //===----------------------------------------------------------------------===//
 
 /// The kernels of a library, compiled for one chip.
@@ -71,7 +71,7 @@ typedef struct fp8rt_device_code {
 typedef const fp8rt_device_code *(*fp8rt_device_code_fn)(void);
 
 //===----------------------------------------------------------------------===//
-// What the caller provides
+// Provided by the caller
 //===----------------------------------------------------------------------===//
 
 /// The element types of tensor maps.
@@ -112,8 +112,8 @@ typedef struct fp8rt_device {
   int (*symbol)(void *context, uint32_t symbol, void **out_address);
 
   /// Allocates memory of a dynamic size, aligned to 256 bytes, and frees it once the work enqueued before is
-  /// done. NULL for 0 bytes. What a call has not released when it returns, because it failed, is released
-  /// then.
+  /// done. NULL for 0 bytes. Memory that a call has not released when it returns, because it failed, is
+  /// released then.
   int (*allocate)(void *context, uint64_t bytes, void **out_memory);
   int (*release)(void *context, void *memory);
 

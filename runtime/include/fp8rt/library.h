@@ -18,7 +18,7 @@ extern "C" {
 /// A loaded library with its checked manifest. Immutable: threads may share it.
 typedef struct fp8rt_library fp8rt_library;
 
-/// Who provides an argument or receives a result.
+/// The provider of an argument, or the receiver of a result.
 typedef enum fp8rt_kind {
   /// The user; numbered as in the source program.
   FP8RT_KIND_USER = 0,

@@ -45,7 +45,7 @@ FP8RT_API fp8rt_status fp8rt_communicator_create_mpi(double deadline, fp8rt_comm
 
 /// Creates the communicator of rank `rank` of `size` through TCP. Rank 0 listens at `address`, "HOST:PORT",
 /// and the others come there; then each pair of ranks has a connection. Its collectives are in host memory.
-/// Who can reach the port can take part: it belongs in a network that is trusted.
+/// Any process that can reach the port can take part: it belongs in a network that is trusted.
 FP8RT_API fp8rt_status fp8rt_communicator_create_tcp(const char *address, uint32_t rank, uint32_t size,
                                                      double deadline, fp8rt_communicator **out_communicator);
 

@@ -43,11 +43,10 @@ FP8RT_API fp8rt_status fp8rt_state_export(const fp8rt_state *state, fp8rt_tensor
 /// `carry.…` are ignored; any other unknown tensor is an error.
 FP8RT_API fp8rt_status fp8rt_state_import(fp8rt_state *state, const fp8rt_tensors *tensors);
 
-/// Which rows of `amax_history` to import if the file has more or fewer than the
-/// program. Row 0, the amaxes of the current step, is always imported. Of the
-/// other rows, the finished steps, NEWEST imports the newest and OLDEST the
-/// oldest that fit. The remaining rows become 0: with NEWEST those of the oldest
-/// steps, with OLDEST those of the newest.
+/// The rows of `amax_history` to import if the file has more or fewer than the program. Row 0, the amaxes of
+/// the current step, is always imported. Of the other rows, the finished steps, NEWEST imports the newest and
+/// OLDEST the oldest that fit. The remaining rows become 0: with NEWEST those of the oldest steps, with
+/// OLDEST those of the newest.
 typedef enum fp8rt_history {
   FP8RT_HISTORY_EXACT = 0, ///< another length is an error
   FP8RT_HISTORY_NEWEST = 1,

@@ -11,7 +11,7 @@
 
 namespace fp8rt::collectives {
 
-/// What of a rank's piece goes to which ranks of the group.
+/// The parts of a rank's piece, and the ranks of the group that they go to.
 enum class Route {
   Everyone, ///< the whole piece to every rank
   Parts,    ///< part number r, one of equal size for each rank, to rank r

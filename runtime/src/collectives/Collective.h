@@ -14,8 +14,8 @@
 
 namespace fp8rt::collectives {
 
-/// What must be equal on all ranks of a group, and a name for messages. It lies in shared memory and in
-/// messages between ranks.
+/// The properties that must be equal on all ranks of a group, and a name for messages. It lies in
+/// shared memory and in messages between ranks.
 struct Description {
   uint32_t kind, reduction, type, axes;
   int32_t root;

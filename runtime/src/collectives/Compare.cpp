@@ -44,7 +44,7 @@ std::vector<std::string> split(const std::string &text) {
   return lines;
 }
 
-/// What each rank exchanges first.
+/// The message that each rank exchanges first.
 struct Summary {
   uint64_t hash, bytes;
 };

@@ -136,7 +136,7 @@ void HostRanks::wait(uint64_t ticket, void *) {
   }
 }
 
-/// The thread: runs what would otherwise wait for `wait`. What is posted needs no help.
+/// The thread: runs what would otherwise wait for `wait`. Posted collectives need no help.
 void HostRanks::work() {
   Lock lock(mutex);
   auto needsHelp = [&] {

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the functions of fp8rt_communicator do, behind the C ABI: collectives are started and waited for.
+// The work of the functions of fp8rt_communicator, behind the C ABI: collectives are started and waited for.
 
 #ifndef FP8RT_COLLECTIVES_RANKS_H
 #define FP8RT_COLLECTIVES_RANKS_H

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collectives of a program on a device through a communicator in host memory: what is sent is copied to the
-// host first, and what is received is copied back. This waits for the device, so it cannot be captured.
+// Collectives of a program on a device through a communicator in host memory: data that is sent is copied
+// to the host first, and received data is copied back. This waits for the device, so it cannot be captured.
 
 #ifndef FP8RT_COLLECTIVES_STAGEDRANKS_H
 #define FP8RT_COLLECTIVES_STAGEDRANKS_H

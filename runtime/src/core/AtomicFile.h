@@ -15,7 +15,7 @@ namespace fp8rt {
 /// A file that is written under a temporary name in the folder of `path`.
 /// `commit` gives it its final name; the destructor deletes it otherwise. An
 /// existing path that is not a regular file (/dev/stdout, a pipe) is written
-/// directly. What killed processes left for `path` is deleted first.
+/// directly. Temporary files that killed processes left for `path` are deleted first.
 class AtomicFile {
 public:
   explicit AtomicFile(const std::string &path);

@@ -60,7 +60,7 @@ const fp8rt_device_image *fp8rt::cuda::chooseImage(const fp8rt_device_code &code
   for (uint32_t i = 0; i < code.num_images; ++i) {
     const fp8rt_device_image &image = code.images[i];
     Parsed chip = parse(image.chip);
-    // Of two for one chip, that with a letter may use more of it.
+    // An image for a chip with a letter may use more of it than one without.
     int number = 2 * (10 * chip.chip.major + chip.chip.minor) + (chip.letter != 0);
     if (runs(device, image.chip) && number > bestNumber) {
       best = &image;

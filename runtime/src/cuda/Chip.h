@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which chips and which drivers run an image.
+// The chips and the drivers that run an image.
 
 #ifndef FP8RT_CUDA_CHIP_H
 #define FP8RT_CUDA_CHIP_H

@@ -12,7 +12,7 @@
 
 namespace fp8rt::cuda {
 
-/// What states and sessions on one device share. Only one thread may use it at a time.
+/// The part that states and sessions on one device share. Only one thread may use it at a time.
 class DeviceProgram {
 public:
   /// Opens the device `name` ("cuda", "cuda:1" or "emulator") and loads the library's kernels. Of the

@@ -17,7 +17,7 @@ namespace fp8rt::cuda {
 
 class Execution {
 public:
-  /// What must be equal for the work of two steps to be the same: addresses and sizes.
+  /// The addresses and sizes that must be equal for the work of two steps to be the same.
   using Key = std::vector<uint64_t>;
 
   /// Steps of an entry that is not `capturable` never become a graph. Two variables of the environment:

@@ -31,11 +31,11 @@ public:
   static bool isToWaitForEach();
   /// Wait after each kernel, so that an error names the one that failed; at first as the environment says.
   void waitForEach(bool wait) { waitsForEach = wait; }
-  /// The following calls are captured: what cannot be part of a graph is refused.
+  /// The following calls are captured: calls that cannot be part of a graph are refused.
   void setCapturing(bool capturing) { isCapturing = capturing; }
 
-  /// Ends a call that is not waited for, unless it has allocated memory: what it released may be used again
-  /// by work of another stream.
+  /// Ends a call that is not waited for, unless it has allocated memory: memory that it released may be
+  /// used again by work of another stream.
   void leave();
   /// Waits for the work that was enqueued; throws an Error that names the kernel that failed, if that can
   /// be told.

@@ -47,7 +47,7 @@ private:
   std::shared_ptr<const Library> program;
   std::shared_ptr<Memory> place;
   std::vector<Tensor> values; // in the manifest's order
-  /// What derived tensors have been computed from, by name.
+  /// The sources that derived tensors have been computed from, by name.
   std::map<std::string, Addresses> sources;
 };
 

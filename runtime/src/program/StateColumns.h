@@ -31,7 +31,7 @@ std::vector<Column> parseColumns(const std::string &text);
 /// For messages: "column 'h0/fc1' input".
 std::string describe(const Column &column);
 
-/// Which columns of a file each column of a program continues.
+/// The columns of a file that each column of a program continues.
 struct ColumnMatch {
   /// By column of the program: columns of the file, several where the program has one for them all; empty
   /// for one that the file does not have. Formats may differ.

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a program takes from a state that it, or another program, has saved.
+// The tensors that a program takes from a state that it, or another program, has saved.
 
 #ifndef FP8RT_PROGRAM_STATEIMPORT_H
 #define FP8RT_PROGRAM_STATEIMPORT_H

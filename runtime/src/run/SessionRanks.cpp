@@ -58,7 +58,7 @@ void Session::compareRanks() const {
     const Value &value = entry.arguments[i];
     if (value.kind == FP8RT_KIND_RESIDUAL || value.differs || !value.shards.empty() || !arguments[i].tensor)
       continue;
-    // Casts of parameters: those of a divided one are divided.
+    // Casts of parameters: the casts of a divided parameter are divided.
     if (value.kind == FP8RT_KIND_STATE && library->manifest().findState(value.name)->derived)
       continue;
     const Tensor &tensor = *arguments[i].tensor;

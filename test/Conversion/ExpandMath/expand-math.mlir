@@ -82,7 +82,7 @@ func.func @exponents(%x: f32, %v: vector<8xf32>, %n: i16, %m: i64, %i: index)
   return %0, %1, %2, %3, %4, %5 : f32, vector<8xf32>, f32, f32, f32, f32
 }
 
-// What is exact everywhere stays, as do other types.
+// Functions that are exact everywhere stay, as do other types.
 // CHECK-LABEL: func.func @stays
 func.func @stays(%x: f32, %y: f64, %h: bf16, %t: tensor<4xf32>) -> (f32, f32, f64, bf16, tensor<4xf32>) {
   // CHECK-NEXT: math.floor

@@ -81,7 +81,7 @@ func.func @order(%x: tensor<8x16xf32>, %a: tensor<f32>) -> tensor<f32> {
 
 // -----
 
-// What lanes cannot share, and the reason.
+// Rows that lanes cannot share, and the reason.
 module attributes {fp8.target = #fp8.chip<"sm_89">} {
 // CHECK-LABEL: func @first_dimension
 // CHECK: tensor<8xf32>):

@@ -1,4 +1,4 @@
-// What fp8-expand-scaling cannot expand is an error at the operation.
+// An operation that fp8-expand-scaling cannot expand is an error.
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics --fp8-expand-scaling
 
 func.func @history(%a: memref<1xf32>, %s: memref<?xf32>, %h: memref<?x?xf32>) {

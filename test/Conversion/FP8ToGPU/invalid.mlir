@@ -1,4 +1,4 @@
-// What is wrong with attributes that kernels read.
+// Mistakes in attributes that kernels read.
 // RUN: fp8-opt %s -split-input-file --convert-fp8-to-gpu -verify-diagnostics
 
 #lhs = affine_map<(m, n, k) -> (m, k)>

@@ -192,7 +192,7 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
 
 // -----
 
-// What the kernel cannot do is left for convert-fp8-to-linalg.
+// A cast that the kernel cannot do is left for convert-fp8-to-linalg.
 module attributes {fp8.target = #fp8.chip<"sm_89">} {
   // CHECK-LABEL: func.func @dynamic
   // CHECK: fp8.quantize

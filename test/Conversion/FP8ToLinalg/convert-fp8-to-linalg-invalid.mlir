@@ -1,4 +1,4 @@
-// What has no lowering for the CPU yet is an error at the operation that says so.
+// An operation without a lowering for the CPU is an error that says so.
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics --convert-fp8-to-linalg
 
 func.func @tensors(%x: tensor<4xf32>, %a: tensor<f32>) {

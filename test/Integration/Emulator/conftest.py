@@ -2,9 +2,9 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What the programs run on: `kernels` of a test marked with programs.on(). The emulator is
-# build/lib/libfp8emu.so or what FP8EMU_LIBRARY names; with FP8EMU_TEST_CUDA=1 everything
-# runs on libcuda.so.1 too.
+# The library that the programs run on: `kernels` of a test marked with programs.on(). The emulator is
+# build/lib/libfp8emu.so or what FP8EMU_LIBRARY names; with FP8EMU_TEST_CUDA=1 everything runs on libcuda.so.1
+# too.
 
 import pathlib
 

@@ -138,7 +138,7 @@ class TensorMap:
 
 
 def argument(value):
-    """What a kernel's parameter points to, kept alive by the caller."""
+    """The value that a kernel's parameter points to, kept alive by the caller."""
     if isinstance(value, Buffer):
         return ctypes.c_uint64(value.address.value)
     if isinstance(value, TensorMap):
@@ -216,5 +216,5 @@ def synchronize(driver):
 
 
 def flush_messages():
-    """What kernels printed goes through C's buffers."""
+    """Flushes C's buffers, through which the output of kernels goes."""
     ctypes.CDLL(None).fflush(None)

@@ -2,8 +2,8 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What tests of the driver API beside kernels share: types, structures, a stream with an
-# array and a kernel.
+# The parts that tests of the driver API beside kernels share: types, structures, a stream with an array and a
+# kernel.
 
 import ctypes
 

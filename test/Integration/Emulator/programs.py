@@ -2,7 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Which PTX runs where: every file of a program, on the emulator and, where asked for and
+# The PTX of each test and its devices: every file of a program runs on the emulator and, where asked for and
 # to be had, on a GPU through libcuda.so.1; results of both are compared bit for bit.
 
 import os

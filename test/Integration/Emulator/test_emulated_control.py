@@ -68,7 +68,7 @@ def wrap(x):
 
 
 def dispatch(program, x, eighth):
-    """What control.cu's and kernels.c's switch computes; they differ in case 8."""
+    """The values of the switch in control.cu and kernels.c, which differ in case 8."""
     other, step = 1, 0
     while step < len(program):
         code = program[step]

@@ -102,7 +102,7 @@ def test_graphs_made_by_hand_run_in_their_order(bench):
 
 
 def nodes_of(bench, name, *arguments):
-    """What a call that hands out nodes gives."""
+    """The nodes that a call hands out."""
     count = size()
     bench.call(name, *arguments, None, ref(count))
     nodes = (pointer * count.value)()

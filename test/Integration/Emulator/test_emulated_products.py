@@ -189,7 +189,7 @@ def test_gemm_through_ldmatrix(kernels):
 
 
 def fragments(matrix):
-    """What each lane gets of an 8 x 8 matrix of 16 bits: two neighbours of row lane / 4."""
+    """The elements of an 8 x 8 matrix of 16 bits that each lane gets: two neighbours of row lane / 4."""
     pairs = matrix.reshape(32, 2).astype(numpy.uint32)
     return pairs[:, 0] | pairs[:, 1] << 16
 

@@ -27,7 +27,7 @@ func.func @f(%n: index, %x: f32) {
   return
 }
 
-// What is in no parallel loop stays.
+// A buffer in no parallel loop stays.
 // CHECK-LABEL: func @serial
 // CHECK: memref.alloca_scope
 // CHECK-NEXT: memref.alloca()

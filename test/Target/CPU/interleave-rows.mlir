@@ -1,4 +1,5 @@
-// How many rows run at a time, and which loops are left alone. What the pass's description shows is not repeated here.
+// How many rows run at a time, and which loops are left alone. The examples of the pass's
+// description are not repeated here.
 // RUN: fp8-opt %s --pass-pipeline='builtin.module(func.func(fp8-interleave-rows,canonicalize,cse))' | FileCheck %s
 
 // 49 = 7 x 7 rows of 5: seven at a time, and a scalar of each row that a later loop reads.

@@ -1,4 +1,5 @@
-// Loops that carry a float sum: their addends get loops of their own. What the passes' description shows is not repeated here.
+// Loops that carry a float sum: their addends get loops of their own. The examples of the
+// passes' descriptions are not repeated here.
 // RUN: fp8-opt %s --pass-pipeline='builtin.module(func.func(fp8-split-sums))' | FileCheck %s
 
 // No longer than a chunk, with a maximum beside the sum, from an index that is not 0.

@@ -34,7 +34,7 @@ func.func @main(%x: memref<?x3xf32>, %n: index) -> (memref<?x3xf32> {fp8.result 
 
 // -----
 
-// What cannot fail stays as it is.
+// An entry point that cannot fail stays as it is.
 // CHECK-LABEL: func @static(%arg0: memref<4xf32>) {
 func.func @static(%x: memref<4xf32>) {
   %t = memref.alloc() : memref<4xf32>

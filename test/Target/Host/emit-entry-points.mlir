@@ -43,8 +43,8 @@ func.func public @step(%w: memref<4x8xf32> {tf.aliasing_output = 0 : i32} loc("w
 // -----
 
 // Sizes come from the call. A carried result has those of its argument (-2: of argument 0),
-// another is the caller's to allocate (rank -1). What the entry left on the heap is freed
-// before its status is looked at.
+// another is the caller's to allocate (rank -1). Memory that the entry left on the heap
+// is freed before its status is looked at.
 // CHECK-LABEL: func @fp8_call_dynamic
 // CHECK: %[[W:.*]] = func.call @fp8_abi_argument(%[[CALL:.*]], %c0_i64
 // CHECK: %[[R0:.*]] = func.call @fp8_abi_result

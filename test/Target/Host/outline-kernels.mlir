@@ -110,7 +110,7 @@ func.func @number(%parts: memref<8xf32>, %amax: memref<f32>) {
 
 // -----
 
-// What products a kernel computes is said at the call: one kernel serves several sites.
+// The call names the matmuls that a kernel computes: one kernel serves several sites.
 // CHECK-LABEL: func @products
 // CHECK: call @kernel_product_fprop_a(%arg0, %arg1) {fp8.kernel_site = "a", fp8.matmuls = [{code = "loops", role = "fprop", site = "a"}]}
 // CHECK: call @kernel_product_fprop_a(%arg1, %arg2) {fp8.kernel_site = "b", fp8.matmuls = [{code = "loops", role = "dgrad", site = "b"}]}

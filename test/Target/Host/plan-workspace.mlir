@@ -107,8 +107,7 @@ func.func @nothing(%x: memref<4xf32>) {
 
 // -----
 
-// What has a dynamic size is freed after its last use; not what is returned, nor what leaves
-// its block.
+// A buffer of dynamic size is freed after its last use, but not if it is returned or leaves its block.
 // CHECK-LABEL: func @dynamic
 // CHECK-SAME: fp8.workspace_bytes = 0
 // CHECK: %[[A:.*]] = memref.alloc(%{{.*}}) : memref<?xf32>

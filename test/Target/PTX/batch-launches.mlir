@@ -1,6 +1,7 @@
 // RUN: fp8-opt %s -split-input-file --fp8-batch-launches | FileCheck %s -enable-var-scope
 
-// Of two chains a -> b, both steps are joined: the launches of @a come first. Costs add up; of one, no operations are known.
+// Both steps of two chains a -> b are joined: the launches of @a come first. Costs add
+// up; of one, no operations are known.
 // CHECK: gpu.module @kernels
 // CHECK-NOT: func.func @a(
 // CHECK: func.func @a_batch_2(%[[TABLE:.*]]: !llvm.ptr {fp8.operand_table = 4 : i32})

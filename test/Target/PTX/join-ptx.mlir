@@ -3,8 +3,8 @@
 // RUN: cmp %t.alone %t.threads
 // RUN: FileCheck %s --input-file=%t.threads
 
-// Kernels are written one by one. What several have is in the text once: directives of the module, variables of host
-// code, and files, whose numbers are those of the whole text.
+// Kernels are written one by one. Parts that several have are in the text once: directives of the module,
+// variables of host code, and files, whose numbers are those of the whole text.
 // CHECK-COUNT-1: .version
 // CHECK: .visible .global .align 4 .b8 numbers[8] = {0, 0, 128, 63, 0, 0, 0, 64};
 // CHECK: .extern .shared .align 16 .b8 dynamic[];

@@ -72,7 +72,8 @@ func.func @wraps(%x: memref<99999xi32>, %y: memref<i32>) {
   return
 }
 
-// What stays: reductions of up to 65,536 adjacent elements, which a block takes, those with many results, those that use positions, sums of bf16, and what is a part of a kernel.
+// Reductions that stay: those of up to 65,536 adjacent elements, which a block takes, those with many
+// results, those that use positions, sums of bf16, and what is a part of a kernel.
 // CHECK-NOT: memref.expand_shape
 // CHECK: return
 func.func @others(%blocks: memref<4096x4096xf32, affine_map<(i, j) -> (j floordiv 128, i, j mod 128)>>, %x: memref<4096x4096xf32>, %b: memref<99999xbf16>, %short: memref<65536xf32>, %y: memref<4096xf32>, %z: memref<i32>, %s: memref<bf16>,

@@ -1,8 +1,8 @@
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(fp8-vectorize-threads,canonicalize)' | FileCheck %s -enable-var-scope
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(fp8-vectorize-threads,fp8-map-threads,fp8-ptx-pipeline)' | FileCheck %s --check-prefix=PTX
 
-// Eight bf16 are 16 bytes. What points share is loaded once, what one point computes is repeated; the index
-// of a point is one of them. An operand that is read and written is in place.
+// Eight bf16 are 16 bytes. Values that points share are loaded once, operations of one point are repeated;
+// the index of a point is one of these. An operand that is read and written is in place.
 // CHECK-LABEL: func.func private @update(
 // CHECK-SAME: %[[X:.*]]: memref<1024x512xbf16>, %[[S:.*]]: memref<1024xbf16>
 // CHECK-SAME: fp8.threads = 256 : i32

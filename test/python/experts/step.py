@@ -6,8 +6,9 @@
     python step.py [FOLDER]
 
 Writes step.mlir, which is the step as linalg on tensors, and step.npz, inputs and JAX's own results. Tokens are sorted
-by expert; how many an expert has is computed in the step, from the experts of the tokens. Those of
-token EXPERTS (no expert) come last. Between the products all is elementwise, so that numpy has the same bits.
+by expert; how many an expert has is computed in the step, from the experts of the tokens. Tokens of expert
+number EXPERTS (no expert) come last. Between the products all is elementwise, so that numpy has the same
+bits.
 """
 import pathlib
 import sys

@@ -22,7 +22,7 @@ from .training import build_program
 
 
 class Mismatch(AssertionError):
-    """What differs, in words."""
+    """A difference, in words."""
 
 
 def check_model(model, bin_dir, folder):
@@ -79,7 +79,8 @@ def compare_report(sites, expected):
 
 
 def check_residuals(memory, columns):
-    """What a pair hands over does not grow, but for scales of what is cast again (and sizes, which are unknown here)."""
+    """The residuals of a pair do not grow, but for scales of tensors that are cast again (and sizes, which
+    are unknown here)."""
     before, after = memory.get("residual_bytes_before"), memory.get("residual_bytes_after")
     if before is not None and after is not None and after > before + 4 * columns:
         raise Mismatch(f"residuals grow from {before} to {after} bytes, with {columns} columns")
@@ -156,7 +157,7 @@ def run_and_compare(model, functions, plan, order, bin_dir, folder):
 
 
 def argument_keys(function):
-    """What fp8-run calls the arguments."""
+    """The names of the arguments in fp8-run."""
     keys = {name: name for name in function.names}
     for part in function.parts:
         keys |= {name: f"{part.name}.{name}" for name in part.names if name in keys}

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the compiler has to find in a program: sites, decisions, formats, columns of the state.
+"""The findings that the compiler must have in a program: sites, decisions, formats, columns of the state.
 
 All of it follows from how the program was built (which product is the gradient of which, which
 layer has which name) and from the rules for users; nothing is read off the compiler's output.
@@ -115,7 +115,7 @@ class TensorKeys:
         return self.numbers.setdefault(key, -1 - len(self.numbers))
 
     def product(self, op):
-        """What a product computes, however it is written."""
+        """The computation of a product, however it is written."""
         operands = sorted(zip(map(self.exact, op.inputs[:2]), op["letters"]))
         order = list(dict.fromkeys("".join(text for _, text in operands)))
         letters = [tuple(map(order.index, text)) for text in (*(t for _, t in operands), op["letters"][2])]

@@ -85,7 +85,7 @@ class Generator:
         )
         self.cut_in_two(model)
         self.microbatches, self.update = model.microbatches, model.update
-        # What reads and makes equal tensors is told apart by names alone.
+        # Products that read and make equal tensors are told apart by names alone.
         self.unnamed = model.names in ("attributes", "none")
         self.unnamed_sites = model.names == "none"
         model.layers = [layer for i in range(self.choose([1, 1, 2])) for layer in self.block(f"h{i}", first=i == 0)]
@@ -107,7 +107,7 @@ class Generator:
         sliced = model.microbatches > 1 or any(isinstance(layer, m.Stack) for layer in model.layers)
         if not self.chance(0.08) or sliced:
             return
-        # What follows must not need the size.
+        # Layers that follow must not need the size.
         following = zip(model.layers, [*model.layers[1:], None])
         layers = [a for a, b in following if isinstance(a, m.Linear) and not isinstance(b, (m.Conditional, m.Residual))]
         place = self.choose(["lead", "lead", "features", "out"])

@@ -23,7 +23,7 @@ ACTIVATIONS = {
 
 
 class Layers:
-    """What a step knows about layers; training.Step adds the functions."""
+    """The part of a step that knows layers; training.Step adds the functions."""
 
     def sequence(self, layers, x, wanted):
         """`wanted`: whether the gradient of x is."""

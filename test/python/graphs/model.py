@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is drawn at random: a model as a tree of layers, how it is trained, how it is compiled.
+"""The random choices: a model as a tree of layers, how it is trained, how it is compiled.
 
 A tree stays valid when any node is deleted or any field set back to its default, so that a
 failing one can be shrunk: what does not fit any more (a residual of other shape, a tie to a

@@ -86,7 +86,7 @@ class Function:
 
 @dataclass(eq=False)
 class Site:
-    """What is to have one name: a forward product and its gradients, in whatever microbatch."""
+    """The products that are to have one name: a forward product and its gradients, in whatever microbatch."""
 
     scope: str
     weight: object  # the name of the argument, or None
@@ -142,7 +142,7 @@ def split(function, cut, results, own):
 
 
 def read_values(ops):
-    """What operations read, inner ones as well."""
+    """The values that operations read, inner ones as well."""
     for op in ops:
         yield from op.inputs
         for block in op.blocks:

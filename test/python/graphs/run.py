@@ -26,7 +26,7 @@ from graphs.shrink import follow, places, shrink  # noqa: E402
 
 
 def find_problem(model, bin_dir):
-    """What is wrong with a model; empty if nothing is."""
+    """The problem of a model; empty if there is none."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             check_model(model, bin_dir, pathlib.Path(folder))

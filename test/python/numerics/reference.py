@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What every recipe computes: amaxes, scales, histories, casts by rows and blocks, packed scales.
+"""The computations of every recipe: amaxes, scales, histories, casts by rows and blocks, packed scales.
 
 Written from the numerics alone, apart from the compiler and from ../reference.py, in f32 where the
 numerics say f32 and exactly elsewhere. FP8 tensors are arrays of bytes beside a Format.

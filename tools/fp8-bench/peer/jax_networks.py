@@ -79,7 +79,7 @@ class Network:
         return jax.jit(self.step, donate_argnums=donated).lower(*self.state, *self.batch)
 
     def initial(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """State and batch with values; what the optimizer keeps starts at zero."""
+        """State and batch with values; the state of the optimizer starts at zero."""
         draw = numpy.random.default_rng(0)
 
         def random(shape: jax.ShapeDtypeStruct) -> jax.Array:

@@ -25,7 +25,7 @@ def best(call: Callable[[], object], seconds: float) -> float:
 
 
 def serve(tasks: Tasks) -> None:
-    """Answers requests until the input ends. What a library prints goes to standard error."""
+    """Answers requests until the input ends. Output of libraries goes to standard error."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:

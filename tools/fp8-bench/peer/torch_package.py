@@ -54,7 +54,7 @@ def least(measures):
 
 
 def compilers():
-    """What torch.compile is given, by the name of the column."""
+    """The backends given to torch.compile, by the name of the column."""
     return {**INDUCTOR, **{recipe: fp8.torch.backend(recipe, keep="embed|head") for recipe in ("none", "current", "delayed")}}
 
 

@@ -18,19 +18,19 @@ namespace fp8 {
 /// The function of a library that describes its device code (fp8rt/device.h).
 inline constexpr llvm::StringLiteral kDeviceCodeName = "fp8_device_code";
 
-/// Which code computes the math functions of f32, and of f16 and bf16, which are computed in f32.
+/// The code of the math functions of f32, and of f16 and bf16, which are computed in f32.
 enum class MathFunctions {
   expanded, ///< fp8-expand-math: the same bits on every target
   libm      ///< the C library of the machine that runs the code
 };
 
-/// In which order, and how rounded, the products of bf16 and FP8 are summed.
+/// The order and the rounding of the sums in matmuls of bf16 and FP8.
 enum class MatmulSums {
   exact,   ///< one f32 sum in the order of K: the same bits on every processor
   hardware ///< as the processor's dot products of bf16 pairs do, which also take denormals for zero
 };
 
-/// Which machine the code is for, and how it is optimized.
+/// The machine that the code is for, and its optimization.
 struct HostCodeOptions {
   /// An LLVM processor name; empty selects the processor of this machine, with its features.
   /// checkProcessor checks whether the name is valid.

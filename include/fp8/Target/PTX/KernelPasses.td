@@ -112,9 +112,9 @@ def SplitReductions : Pass<"fp8-split-reductions", "mlir::func::FuncOp"> {
     After: a reduction of more than 65,536 adjacent elements to each of few results, or one that would keep
     a thread busy for more than 256 iterations, is three operations: parts get the neutral element
     of the combiner, each part is reduced into its value, and the values into the results.
-    Neighbouring dimensions that are reduced count as one. What a number of parts does not divide
-    is reduced into the results on its own. Adjacent elements up to that number are for a block of
-    `fp8-map-reductions`.
+    Neighbouring dimensions that are reduced count as one. A rest that the number of parts does
+    not divide is reduced into the results on its own. Adjacent elements up to that number are for
+    a block of `fp8-map-reductions`.
 
     An operation stays as it is if its sizes are dynamic, if it uses positions, stores anything
     but its reductions, or combines by more than one operation, and sums of bf16 and f16, which
@@ -153,9 +153,9 @@ def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
     `scf.parallel` whose iterations contain loops over adjacent elements: sums along the
     last dimension, norms and softmaxes by rows.
     After: the `scf.parallel` has a further dimension, the lanes that share an iteration,
-    and lane i of 32 runs iterations i, i + 32, … of the loops. What a loop reduces is
-    combined by shuffles; temporaries of a row hold the elements of one lane; what is
-    stored once per row, the first lane stores.
+    and lane i of 32 runs iterations i, i + 32, … of the loops. Shuffles combine the
+    values that a loop reduces; temporaries of a row hold the elements of one lane; the
+    first lane stores the values that are stored once per row.
 
     The lanes are those of a warp, or up to 1,024, a power of two, where an iteration is
     long and iterations are few: each has 8 elements or more, and there are no more than
@@ -237,9 +237,9 @@ def VectorizeThreads : Pass<"fp8-vectorize-threads", "mlir::ModuleOp"> {
     `fp8-map-threads`.
     After: in a function whose code is one `scf.parallel` without inner loops, each
     iteration computes as many points along the last dimension as 16 bytes have elements of
-    the widest buffer. What neighbouring points load and store is one access of at most 16 bytes; what
-    they share is loaded once. The code of a point is unchanged, so are its bits. A branch that all
-    points take, since the parts of a row that it tells apart begin at multiples of 16, has vectors as results.
+    the widest buffer. Loads and stores of neighbouring points are one access of at most 16 bytes; values that
+    they share are loaded once. The code of a point is unchanged, so are its bits. A branch that all points
+    take, since the parts of a row that it tells apart begin at multiples of 16, has vectors as results.
 
     Points are halved until they divide the size of the last dimension, the address of every access is
     proven to be a multiple of its bytes at all calls, and there is a block for every

@@ -17,7 +17,7 @@ using namespace fp8;
 
 static constexpr int64_t kWarp = 32;
 
-/// Loads the elements of one chunk of an input. Those beyond the end of the row read as its last ones.
+/// Loads the elements of one chunk of an input. Elements beyond the end of the row read as its last ones.
 void RowKernel::loadChunk(BlockArgument argument, int64_t chunk) {
   const TileOperand &operand = work.inputs[argument.getArgNumber() - region.firstArgument];
   Place place = at(chunk);

@@ -18,8 +18,8 @@ public:
   void add(mlir::gpu::LaunchFuncOp launch, unsigned number) { uses.push_back({launch, number}); }
 
   /// Clears vectors whose elements are amaxes right after their allocation, by one launch each. Makes other
-  /// amaxes that a block allocates elements of such a vector. What is left is cleared one by one, each amax
-  /// before its launch.
+  /// amaxes that a block allocates elements of such a vector. The amaxes that are left are cleared one by
+  /// one, each before its launch.
   void clear(KernelTable &kernels);
 
 private:

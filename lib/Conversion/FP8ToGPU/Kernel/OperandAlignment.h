@@ -12,7 +12,7 @@
 
 namespace fp8 {
 
-/// What cp.async, TMA and 16-byte loads need: the alignment of operands, their rows and batches, in bytes.
+/// The alignment of operands, their rows and batches, in bytes, that cp.async, TMA and 16-byte loads need.
 inline constexpr int64_t kOperandAlignment = 16;
 
 /// Returns the pitch in elements of a matrix that fp8-pad-rows has given rows of a multiple of 16 bytes,

@@ -13,7 +13,7 @@
 
 namespace fp8 {
 
-/// What decides on the kernel of a matmul; ShapedType::kDynamic stands for sizes that are not known.
+/// The facts that decide on the kernel of a matmul; ShapedType::kDynamic stands for sizes that are not known.
 struct MatmulProblem {
   mlir::Type lhs, rhs; ///< element types
   bool split;          ///< sums of 128 along K are added in order

@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Returns whether the scales of lhs or rhs are packed: one for each 32 elements along K. Those of a vector
-/// are told apart from others of rank 1 by their number, where it is known.
+/// Returns whether the scales of lhs or rhs are packed: one for each 32 elements along K. Packed scales of
+/// a vector are told apart from other scales of rank 1 by their number, where it is known.
 static bool isPacked(const MatmulView &product, bool isLhs) {
   auto type = cast<MemRefType>((isLhs ? product.lhsScaleInv : product.rhsScaleInv).getType());
   AffineMap map = product.maps[isLhs ? 0 : 1];

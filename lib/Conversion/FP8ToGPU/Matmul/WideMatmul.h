@@ -33,7 +33,7 @@ struct WideShape {
   int64_t sharedBytes() const { return sharedBytes(stages); }
 };
 
-/// What the kernel reads and writes. Sizes are known at run time: one kernel computes products of all sizes.
+/// The operands and results of the kernel. Sizes are known at run time: one kernel serves all of them.
 struct WideOperands {
   std::array<TensorMap, 2> maps;      ///< of lhs and rhs, with the boxes of the shape
   Expr batches, rows, columns, depth; ///< i32, the last in elements

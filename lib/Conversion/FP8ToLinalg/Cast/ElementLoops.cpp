@@ -146,7 +146,7 @@ Value ElementLoops::shift(OpBuilder &b, const Bounds &bounds, Value column) {
   return bounds.firstColumn ? arith::AddIOp::create(b, loc, bounds.firstColumn, column).getResult() : column;
 }
 
-/// Prefetches what `loop`, over columns of the row `row`, reads of a later row at `column`. What lies behind
+/// Prefetches what `loop`, over columns of the row `row`, reads of a later row at `column`. Memory behind
 /// the last row is prefetched, too: that has no effect.
 void ElementLoops::prefetchRow(scf::ForOp loop, const Bounds &bounds, Value row, Value column) {
   OpBuilder b(loop);

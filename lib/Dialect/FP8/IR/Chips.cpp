@@ -131,7 +131,7 @@ MatmulSupport fp8::describeMatmulOf(ChipAttr attribute, MatmulFamily family, Rec
     if ((isMX || !hasBlocks) && recipe.getAccumulation(role) == Accumulation::split)
       sums += family == MatmulFamily::tcgen05 ? kOneSum : kSplitSums;
   }
-  // Which of the two operands the instruction reads first depends on the program and on the sizes.
+  // The program and the sizes decide which of the two operands the instruction reads first.
   return {nameInstruction(chip, family, lhs, rhs, "M", "N", isMX) + sums, ""};
 }
 
@@ -176,5 +176,5 @@ int64_t ChipAttr::getRowChunkElements() const { return std::numeric_limits<int64
 
 bool ChipAttr::hasManyThreads() const { return true; }
 
-/// What cuMemAlloc guarantees; TMA needs 16 bytes, and caches transfer 128 at a time.
+/// The alignment that cuMemAlloc guarantees; TMA needs 16 bytes, and caches transfer 128 at a time.
 int64_t ChipAttr::getBufferAlignment() const { return 256; }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which matmuls of groups of rows (mixture of experts) a target computes group by group, and with what.
+// The matmuls of groups of rows (mixture of experts) that a target computes group by group, and their code.
 
 #include "fp8/Dialect/FP8/IR/GroupedMatmulSupport.h"
 

@@ -86,7 +86,7 @@ func.func private @fp8_abi_release(%frame: !llvm.ptr) {
   return
 }
 
-// What a collective of one rank does: nothing where both are the same memory.
+// The collective of one rank: a copy, or nothing where both are the same memory.
 func.func private @fp8_abi_copy_alone(%frame: !llvm.ptr, %to: !llvm.ptr, %from: !llvm.ptr, %bytes: i64) -> i1 {
   %true = arith.constant true
   func.call @fp8_abi_copy(%to, %from, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> ()

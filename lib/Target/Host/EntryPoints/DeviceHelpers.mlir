@@ -168,7 +168,8 @@ func.func private @fp8_abi_allocate_at(%frame: !llvm.ptr, %bytes: i64, %block: !
   return %status : i32
 }
 
-// Takes the block of `memory` out of the list. What the device cannot free, it reports at a later call.
+// Takes the block of `memory` out of the list. A device that cannot free the block reports that at a
+// later call.
 func.func private @fp8_abi_free(%frame: !llvm.ptr, %memory: !llvm.ptr) {
   %first_at = llvm.getelementptr %frame[8] : (!llvm.ptr) -> !llvm.ptr, i8
   %found_at = scf.while (%at = %first_at) : (!llvm.ptr) -> !llvm.ptr {
@@ -215,7 +216,7 @@ func.func private @fp8_abi_release(%frame: !llvm.ptr) {
   return
 }
 
-// What a collective of one rank does: nothing where both are the same memory.
+// The collective of one rank: a copy, or nothing where both are the same memory.
 func.func private @fp8_abi_copy_alone(%frame: !llvm.ptr, %to: !llvm.ptr, %from: !llvm.ptr, %bytes: i64) -> i1 {
   %ok = arith.constant 0 : i32
   %call = llvm.load %frame : !llvm.ptr -> !llvm.ptr

@@ -30,7 +30,7 @@ struct EntrySignature {
   bool canFail = false;
 };
 
-/// What the code of an entry point needs of its call.
+/// The needs that the code of an entry point has of its call.
 struct CallNeeds {
   /// The version of fp8rt_call.
   int64_t version = 1;

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Turns collectives into calls of the communicator of a call (fp8rt/communicator.h). What is known at compile
-// time is constant data: kind, reduction, element type, root, group and name.
+// Turns collectives into calls of the communicator of a call (fp8rt/communicator.h). Kind, reduction, element
+// type, root, group and name are known at compile time, and are constant data.
 
 #include "../Memory.h"
 #include "EntryPointHelpers.h"

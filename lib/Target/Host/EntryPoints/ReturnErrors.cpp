@@ -93,8 +93,7 @@ struct ReturnErrorsPass : public fp8::impl::ReturnErrorsBase<ReturnErrorsPass> {
       for (cf::AssertOp assertion : assertions)
         if (assertion->getParentOp() != func || func.getNumResults() != 1) {
           assertion.emitError(
-              "cf.assert in code that runs in parallel, which is not supported: move it out of "
-              "the loop");
+              "cf.assert in code that runs in parallel, which is not supported: move it out of the loop");
           return signalPassFailure();
         }
       if (!assertions.empty())

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The parameters of launches: what is known when the program is compiled goes into the record of a launch,
-// the rest is stored by host code, in slots on the stack that every launch of an entry point fills again,
-// because the device copies them.
+// The parameters of launches: values known when the program is compiled go into the record of a launch,
+// the others are stored by host code, in slots on the stack that every launch of an entry point fills
+// again, because the device copies them.
 
 #ifndef FP8_LIB_TARGET_PTX_CODE_LAUNCHPARAMETERS_H
 #define FP8_LIB_TARGET_PTX_CODE_LAUNCHPARAMETERS_H

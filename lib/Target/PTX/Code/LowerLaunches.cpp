@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Turns launches into calls of the device of a call (fp8rt/device.h): a record describes each launch, and
-// host code stores the parameters that only the running program knows. What else an entry point asks of the
-// device is here too: the addresses of constants, and values on which its control flow depends.
+// host code stores the parameters that only the running program knows. The other requests of an entry point
+// to the device are here too: the addresses of constants, and values on which its control flow depends.
 
 #include "../../Host/EntryPoints/EntryPointHelpers.h"
 #include "../../Host/Memory.h"

@@ -183,7 +183,7 @@ static FailureOr<std::string> serializeAlone(gpu::GPUModuleOp kernels, const Chi
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(chip, ptxVersion);
   if (!machine)
     return kernels.emitError(llvm::toString(machine.takeError()));
-  // Kept where LLVM gave up: what it left refers to the context.
+  // Kept where LLVM gave up: the remains refer to the context.
   auto context = std::make_unique<llvm::LLVMContext>();
   // The translation gives accesses the alignment of their types; LLVM's default halves that of i64.
   llvm::DataLayout layout = (*machine)->createDataLayout();

@@ -18,7 +18,7 @@ scf::IfOp LaneLoop::buildFirstLane(OpBuilder &b, Location loc) {
   return scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
 }
 
-/// Puts the results in the places of a reduction. Those in memory one lane stores.
+/// Puts the results in the places of a reduction. One lane stores the results that are in memory.
 void LaneLoop::storeResults(OpBuilder &b, LoopReduction &found, scf::ForOp before, ValueRange initial,
                             ValueRange combined) {
   Location loc = before.getLoc();

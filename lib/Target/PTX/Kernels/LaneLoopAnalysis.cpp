@@ -87,10 +87,10 @@ bool LaneLoop::matchReductions(scf::ForOp inner, ArrayRef<ReducedValue> places) 
       matchSelection(inner, llvm::map_to_vector(others, getBefore), llvm::map_to_vector(others, getAfter));
   if (!selection) {
     if (getConstantIntValue(inner.getUpperBound()).value_or(kWarpLanes) >= kWarpLanes)
-      remarkGeneric(inner, "runs in one thread for each result on the GPU",
-                    "what an iteration carries to the next one is more than sums, products but of bf16 and "
-                    "f16, extremes, "
-                    "bitwise operations, or one selection by comparisons and what belongs to it");
+      remarkGeneric(
+          inner, "runs in one thread for each result on the GPU",
+          "what an iteration carries to the next one is more than sums, products but of bf16 and f16, "
+          "extremes, bitwise operations, or one selection by comparisons and what belongs to it");
     return false;
   }
   for (ReducedValue &place : others)

@@ -43,7 +43,7 @@ struct Choice {
   bool keptIf;
 };
 
-/// Which of equal elements a selection takes.
+/// The one of several equal elements that a selection takes.
 enum class Tie { First, Last, LowerPlace, HigherPlace };
 } // namespace
 

@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which launches depend on each other, and an order in which equal ones that do not follow each other.
+// Dependences between launches, and an order in which equal launches without such a dependence follow
+// each other.
 
 #ifndef FP8_LIB_TARGET_PTX_KERNELS_LAUNCHORDER_H
 #define FP8_LIB_TARGET_PTX_KERNELS_LAUNCHORDER_H
@@ -14,8 +15,8 @@ namespace fp8 {
 
 /// Reorders the launches of `block`, without a change of results, so that independent ones with the same
 /// `key` are next to each other; returns these groups of two or more. Launches with a null key keep their
-/// order among each other. `kernels` is the symbol table of the gpu.module. Whatever else accesses memory
-/// stays where it is, and no launch passes it.
+/// order among each other. `kernels` is the symbol table of the gpu.module. Any other operation that
+/// accesses memory stays where it is, and no launch passes it.
 llvm::SmallVector<llvm::SmallVector<mlir::gpu::LaunchFuncOp>>
 groupLaunches(mlir::Block &block, const mlir::SymbolTable &kernels,
               llvm::function_ref<mlir::Attribute(mlir::gpu::LaunchFuncOp)> key);

@@ -39,7 +39,7 @@ static constexpr int64_t kPartIterations = 64;
 static constexpr int64_t kBlockElements = 1 << 16;
 
 //===----------------------------------------------------------------------===//
-// Which operations
+// The operations that are split
 //===----------------------------------------------------------------------===//
 
 /// Returns whether parts of a reduction by `combiner` may be combined by it: any order is as good as another
@@ -98,7 +98,7 @@ static bool isReduction(linalg::GenericOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The parts of a reduction along one dimension; what remains behind them is a part of its own.
+/// The parts of a reduction along one dimension; a rest behind them is a part of its own.
 struct Parts {
   unsigned dim;
   int64_t count, length, rest;

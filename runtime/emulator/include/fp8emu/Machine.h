@@ -140,8 +140,8 @@ public:
   std::unique_ptr<Module> load(Source source, unsigned maxRegisters = 0);
 
   /// Runs a kernel to its end. The first fault by which it stopped; nothing where it ended
-  /// well. What the launch did is added to `report`, where there is one. Sizes that every
-  /// chip refuses (`refuse`) must not be given.
+  /// well. The counts of the launch are added to `report`, where there is one. Sizes that
+  /// every chip refuses (`refuse`) must not be given.
   std::optional<Fault> launch(const Kernel &kernel, LaunchConfig config, const Settings &settings,
                               ProfileReport *report = nullptr);
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// mbarrier objects: what their bits mean, when a phase is complete.
+// mbarrier objects: the meaning of their bits, and the end of a phase.
 
 #include "Mbarrier.h"
 

@@ -173,7 +173,7 @@ TensorRow TensorMap::row(int64_t column, const int64_t *others) const {
     begin += uint64_t(others[i - 1]) * stride[i - 1];
   }
   const int64_t width = box[0] / unit.elements, limit = int64_t(size[0] / unit.elements);
-  // Coordinates are multiples of the unit's elements: who copies sees to that.
+  // Coordinates are multiples of the unit's elements: the copy sees to that.
   const int64_t from = column / int64_t(unit.elements);
   const int64_t first = std::clamp<int64_t>(from, 0, limit),
                 end = std::clamp<int64_t>(from + width, 0, limit);

@@ -63,9 +63,9 @@ struct Agent::State {
   AccessInfo info;
   uint16_t readQueue = 0;
   unsigned lane = 0;
-  /// Whether it reads shared memory: who knows that it has, knows what came before.
+  /// Whether it reads shared memory: an agent that knows of the read knows what came before.
   bool readsShared = false;
-  /// Of accesses to tensor memory: what it comes after, and who it is.
+  /// Of accesses to tensor memory: the clock that it comes after, and the access itself.
   ClockRef tensorKnown;
   TensorAccess tensor;
   uint32_t stamps[3] = {};

@@ -179,8 +179,8 @@ void check::fence(Warp &warp, Mask lanes, Level level, bool acquires, bool relea
     newEpoch(warp);
 }
 
-/// Of two such fences one comes first; which of them, is known where the other comes after
-/// it by barriers or by strong accesses, which may be relaxed and of other threads.
+/// One of two such fences comes first. The order is known where the other comes after it
+/// by barriers or by strong accesses, which may be relaxed and of other threads.
 void check::fenceSequence(Warp &warp, Mask lanes) {
   WarpRaces *own = racesOf(warp);
   if (!own)

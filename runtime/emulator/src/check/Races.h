@@ -173,8 +173,8 @@ inline ClusterRaces *racesOf(const Cluster &cluster) { return static_cast<Cluste
 
 /// bar.warp.sync.
 void syncWarp(Warp &warp, Mask lanes);
-/// Lanes have exchanged values: all of them know what one has learned of other warps. What the
-/// lanes did themselves is not ordered by the exchange.
+/// Lanes have exchanged values: all of them know what one has learned of other warps. The
+/// exchange does not order accesses of the lanes themselves.
 void exchanged(Warp &warp, Mask lanes);
 void arriveAtCluster(Warp &warp, Mask lanes, bool releases);
 

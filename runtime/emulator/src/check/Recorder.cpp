@@ -63,7 +63,7 @@ bool Recorder::precedes(const AccessInfo &before, Mask beforeLanes) const {
 }
 
 /// Strong accesses whose scopes include each other's thread are no race (PTX ISA
-/// 8.7). That they overlap completely is not asked for.
+/// 8.7). They need not overlap completely.
 bool Recorder::seesEachOther(const AccessInfo &before) const {
   Level least = std::min(before.strength, info.strength);
   if (before.strength == Level::None || info.strength == Level::None)
@@ -98,7 +98,7 @@ void Recorder::lookAt(Word word, unsigned bytes) {
     if ((before.isAgent && !before.isWrite) || (info.isAgent && !info.isWrite && own))
       kind = FaultKind::AsyncOverwrite;
   }
-  // Two writes may write the same; what was read keeps its place in the report.
+  // Two writes may write the same; a read before keeps its place in the report.
   if (found && !conflict.before.isWrite)
     return;
   found = true;

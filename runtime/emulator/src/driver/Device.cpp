@@ -62,7 +62,7 @@ FP8EMU_API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d
   });
 }
 
-/// CUdevice_attribute by number. Those not listed are 0: the device lacks them.
+/// CUdevice_attribute by number. Attributes that are not listed are 0: the device lacks them.
 static int attribute(const Chip &chip, int which) {
   switch (which) {
   case 1: // MAX_THREADS_PER_BLOCK

@@ -130,7 +130,7 @@ public:
     require(isLive(handle), otherwise);
     return *handle;
   }
-  /// Gives out a handle; what belongs to a context ends with it.
+  /// Gives out a handle; an object of a context ends with it.
   template <class T>
   T *track(std::unique_ptr<T> object, Context *context = nullptr) {
     T *raw = object.get();
@@ -204,8 +204,8 @@ bool isHosts(const Allocation &allocation);
 /// The stack of contexts of the calling thread.
 std::vector<Context *> &contextStack();
 
-/// Runs an entry point's body under the driver's lock; what it throws becomes the
-/// code that is returned. `needsInit`: cuInit must have been called.
+/// Runs an entry point's body under the driver's lock; an exception becomes the code that
+/// is returned. `needsInit`: cuInit must have been called.
 CUresult enter(const std::function<void(Driver &)> &body, bool needsInit = true);
 
 CUresult codeOf(FaultKind kind);

@@ -113,8 +113,8 @@ FP8EMU_API CUresult cuGetErrorName(CUresult code, const char **out) { return des
 FP8EMU_API CUresult cuGetErrorString(CUresult code, const char **out) { return describe(code, out, false); }
 
 namespace {
-/// Entry points whose arguments changed, and the version of CUDA that changed them: those
-/// who ask for an older one get the entry point before.
+/// Entry points whose arguments changed, and the version of CUDA that changed them:
+/// programs that ask for an older one get the entry point before.
 struct Since {
   const char *symbol;
   int version;

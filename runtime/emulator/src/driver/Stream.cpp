@@ -94,7 +94,7 @@ FP8EMU_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) 
     if (!capture)
       return;
     require(!capture->isInvalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    // The default stream is never captured: what it is given next could not wait.
+    // The default stream is never captured: its next work could not wait.
     capture->isInvalid = isDefault(stream);
     require(!capture->isInvalid, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     auto other = captureOf(driver, stream);

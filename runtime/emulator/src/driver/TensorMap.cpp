@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Entry points: tensor maps. What cuda.h documents as required is checked; tiles are
-// encoded, im2col is not supported.
+// Entry points: tensor maps. The requirements that cuda.h documents are checked; tiles
+// are encoded, im2col is not supported.
 
 #include "async/TensorMap.h"
 #include "Driver.h"

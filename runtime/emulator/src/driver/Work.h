@@ -70,7 +70,7 @@ struct GraphExec {
 /// The node of a ready graph that one of the graph it was made from became.
 GraphNode &twinOf(Driver &driver, CUgraphExec exec, const GraphNode *node);
 
-/// The capture that streams take part in: what they are given becomes nodes.
+/// The capture that streams take part in: their work becomes nodes.
 struct Capture {
   std::unique_ptr<Graph> graph = std::make_unique<Graph>();
   CUstream origin = nullptr;

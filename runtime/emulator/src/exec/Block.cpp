@@ -116,7 +116,7 @@ void Block::arrive(Warp &warp, unsigned id, unsigned expected, Mask lanes, Mask 
     complete(id);
 }
 
-/// Ends a phase: who waits goes on, with the reduction's result.
+/// Ends a phase: waiting lanes go on, with the reduction's result.
 void Block::complete(unsigned id) {
   if (Observer *observer = launch().observer())
     observer->completeBarrier(*this, id);

@@ -45,8 +45,8 @@ struct Ref {
   explicit operator bool() const { return memory != None; }
 };
 
-/// A decoded instruction. What the fields d, a, b, c and the rest mean, a handler and the
-/// decoder that chose it agree on.
+/// A decoded instruction. A handler and the decoder that chose it agree on the meaning of
+/// the fields d, a, b, c and the rest.
 struct Op {
   Handler handler = nullptr;
   /// The predicate that guards the instruction, and whether its negation does.

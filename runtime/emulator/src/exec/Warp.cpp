@@ -58,7 +58,7 @@ bool Warp::haveSameQualifiers(uint32_t pc, uint32_t other) const {
   return a == b || (a->opcode == b->opcode && a->modifiers == b->modifiers);
 }
 
-/// The lanes that a fragment still waits for. Of those that gather one suffices to
+/// The lanes that a fragment still waits for. One of the lanes that gather suffices to
 /// execute the instruction for all.
 Mask Warp::awaitedBy(const Fragment &fragment) const {
   Mask missing = fragment.awaited & ~gone & ~fragment.lanes;

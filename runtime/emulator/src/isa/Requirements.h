@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which .target and .version instructions and directives need, by one table. Values do not
-// depend on it; it keeps kernels from passing here that ptxas refuses.
+// The .target and .version that instructions and directives need, in one table. Values do
+// not depend on it; it keeps kernels from passing here that ptxas refuses.
 
 #ifndef FP8EMU_ISA_REQUIREMENTS_H
 #define FP8EMU_ISA_REQUIREMENTS_H

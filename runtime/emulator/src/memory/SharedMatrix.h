@@ -49,7 +49,7 @@ struct SharedMatrix {
   uint32_t baseOffset = 0;
   MatrixSwizzle swizzle = MatrixSwizzle::None;
 
-  /// Of tcgen05 (PTX ISA 9.7.16.4.1). What is wrong with it in words, null for nothing.
+  /// Of tcgen05 (PTX ISA 9.7.16.4.1). Returns the mistake of the descriptor in words, null for none.
   const char *decodeTensor(uint64_t descriptor);
 
   /// The address of 16 bytes: number `along` in the direction in which elements are

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A product of two operands of at most 12 significant bits is exact in f32, and a term of a truncating sum
-// fits 32 bits once it is cut. What this does not hold for is left to the model of DotProduct.cpp, column by
-// column: numbers far from 1, infinities and NaNs.
+// fits 32 bits once it is cut. Other numbers (far from 1, infinities and NaNs) are left to the model of
+// DotProduct.cpp, column by column.
 
 #include "DotColumns.h"
 

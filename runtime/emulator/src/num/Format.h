@@ -17,7 +17,7 @@
 
 namespace fp8emu::num {
 
-/// Which codes mean NaN.
+/// The codes that mean NaN.
 enum class NaNCoding : uint8_t {
   /// None: every code is a number.
   None,
@@ -200,7 +200,7 @@ inline uint64_t encodeScale(double value, Rounding rounding, bool satfinite) {
 /// infinities too) and in formats without NaN; a NaN in E4M3 without `satfinite`,
 /// which PTX does not have. `relu`: 0 for negative values, -0 included.
 ///
-/// UE8M0 rounds to zero or up alone and takes the magnitude; what is not above
+/// UE8M0 rounds to zero or up alone and takes the magnitude; a value that is not above
 /// 2^-127 is code 0, 2^-127. UE4M3, which no cvt makes, takes the magnitude too.
 inline uint64_t encode(const Format &format, double value, Rounding rounding, bool satfinite = false,
                        bool relu = false) {

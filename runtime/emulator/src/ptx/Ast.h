@@ -4,7 +4,7 @@
 //
 // A PTX module as a tree, names resolved: what the parser makes of the text and
 // all that the decoder sees of it. Instructions stay what they are in the text,
-// an opcode with modifiers; what they mean is the business of isa/.
+// an opcode with modifiers; their meaning is the business of isa/.
 
 #ifndef FP8EMU_PTX_AST_H
 #define FP8EMU_PTX_AST_H

@@ -35,8 +35,8 @@ std::optional<Type> typeNamed(std::string_view name);
 /// The state space that `name` declares variables in, as of ".shared".
 std::optional<Space> spaceNamed(std::string_view name);
 
-/// .attribute(.managed) and .attribute(.unified(1, 2)): what they say does not
-/// matter where memory is of one kind (ISA 5.4.8).
+/// .attribute(.managed) and .attribute(.unified(1, 2)): both do not matter where memory
+/// is of one kind (ISA 5.4.8).
 void skipAttribute(Cursor &cursor);
 
 /// Parses the specifiers before the names of a declaration: .align, .v4, the type,

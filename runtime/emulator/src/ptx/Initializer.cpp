@@ -74,7 +74,7 @@ void Initializer::store(uint64_t offset, uint64_t bits) {
 }
 
 /// Untyped variables take floating-point constants, too: .b32 as an f32, .b64 as an
-/// f64. Of what is smaller the assembler keeps the lowest bits, which LLVM overlooks
+/// f64. For smaller variables the assembler keeps the lowest bits, which LLVM overlooks
 /// when it initialises a half; a GPU sees the same.
 void Initializer::store(uint64_t offset, const Constant &constant, Location where) {
   Type type = variable.type;

@@ -25,10 +25,9 @@ struct Unit {
 /// The image of these units.
 std::string join(const std::vector<Unit> &units);
 
-/// Joins modules to one (ISA 11.6): what one defines as .visible or .weak is what the
-/// others mean by .extern of that name; names without linkage stay each module's own.
-/// Throws PtxError where two define one name. What none defines stays declared: using
-/// it is the decoder's error.
+/// Joins modules to one (ISA 11.6): a definition of one module that is .visible or .weak stands for .extern
+/// of that name in the others; names without linkage stay each module's own. Throws PtxError where two define
+/// one name. A name that none defines stays declared: using it is the decoder's error.
 Module link(std::vector<Module> modules);
 
 /// Parses PTX text, or an image that join made.

@@ -20,7 +20,7 @@ Operand make(Operand::Kind kind, Location where) {
   return operand;
 }
 
-/// Which element of a vector ".x" or ".r" is; none for other modifiers.
+/// The number of the element of a vector that ".x" or ".r" names; none for other modifiers.
 std::optional<unsigned> elementNamed(std::string_view name) {
   constexpr std::string_view kGeometry = "xyzw", kColor = "rgba";
   if (name.size() != 1)

@@ -35,7 +35,7 @@ public:
   std::string failure() override { return memory.failure(); }
 
 private:
-  /// Who may still read what lies in a buffer.
+  /// The ranks that may still read a buffer.
   struct Use {
     std::vector<uint32_t> readers;
     uint64_t stamp = 0;

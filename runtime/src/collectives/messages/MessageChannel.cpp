@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Messages between ranks. Those of a pair of ranks arrive in the order in which they were sent, so pieces
-// need no numbers: a description of the collective goes first, with a small piece in the same message, then
-// its other pieces.
+// Messages between ranks. The messages of a pair of ranks arrive in the order in which they were sent, so
+// pieces need no numbers: a description of the collective goes first, with a small piece in the same
+// message, then its other pieces.
 
 #include "MessageChannel.h"
 #include "../../core/Status.h"

@@ -94,7 +94,7 @@ private:
   Messenger::Request failureRequest = nullptr;
   bool hasTold = false;
 
-  /// A rank says goodbye after its last message: what has not come by then never comes.
+  /// A rank says goodbye after its last message: a message that has not come by then never comes.
   std::vector<char> goodbyes;
   Messages expectedGoodbyes;
 

@@ -245,7 +245,7 @@ void Kernels::markCompletion(CUstream stream) const {
   launch(complete, 1, 1, parameters, stream);
 }
 
-/// The counts are read first: what belongs to them is written before.
+/// The counts are read first: the data that belongs to them is written before.
 Marks Kernels::marks() const {
   const auto *now = static_cast<const Marks *>(record);
   Marks marks;

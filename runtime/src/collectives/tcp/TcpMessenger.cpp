@@ -17,7 +17,7 @@
 using namespace fp8rt;
 using namespace fp8rt::collectives;
 
-/// A message cannot be larger: what says so is none of ours.
+/// A message cannot be larger: a header with a larger size is none of ours.
 static constexpr uint64_t kMaxBytes = uint64_t(1) << 32;
 
 TcpMessenger::TcpMessenger(const std::string &address, uint32_t rank, uint32_t size, double deadline)

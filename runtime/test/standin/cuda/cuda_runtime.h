@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What nccl.h needs of CUDA's runtime, to be compared without CUDA.
+// The part of CUDA's runtime that nccl.h needs, to be compared without CUDA.
 
 #ifndef FP8RT_TEST_STANDIN_CUDARUNTIME_H
 #define FP8RT_TEST_STANDIN_CUDARUNTIME_H

@@ -1,4 +1,4 @@
-// What recipes refuse as parameters.
+// Parameters that recipes refuse.
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics
 
 // expected-error@+1 {{amax_history_len must be at least 1, got 0}}

@@ -1,4 +1,4 @@
-// What the verifiers of amax and cast refuse of regions that work on rows.
+// Regions on rows that the verifiers of amax and cast refuse.
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics
 
 #id = affine_map<(i, j) -> (i, j)>

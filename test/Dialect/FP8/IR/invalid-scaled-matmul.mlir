@@ -1,4 +1,4 @@
-// What the verifiers of the products on scaled FP8 refuse.
+// Operations that the verifiers of the matmuls on scaled FP8 refuse.
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics
 
 #mk = affine_map<(m, n, k) -> (m, k)>

@@ -1,4 +1,4 @@
-// What the verifiers of amax, scale and cast refuse.
+// Operations that the verifiers of amax, scale and cast refuse.
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics
 
 func.func @amax_shape(%x: tensor<8x16xbf16>, %i: tensor<1xf32>) {

@@ -1,4 +1,4 @@
-// What the verifiers of state, collectives and loss scaling refuse.
+// Operations that the verifiers of state, collectives and loss scaling refuse.
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics
 
 func.func @ranks(%a: tensor<2xf32>, %s: tensor<3xf32>, %h: tensor<12xf32>) {

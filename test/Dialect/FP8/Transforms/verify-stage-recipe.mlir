@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the recipe stage must leave behind: casts before products, the state at the end.
+// The IR that the recipe stage must leave behind: casts before matmuls, the state at the end.
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(fp8-verify-stage{stage=recipe})'
 
 #mk = affine_map<(m, n, k) -> (m, k)>

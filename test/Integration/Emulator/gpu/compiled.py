@@ -23,7 +23,7 @@ from programs import difference
 CHIPS = ["sm_89", "sm_90a", "sm_100a", "sm_120a"]
 TYPES = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "bf16": ml_dtypes.bfloat16, "f16": numpy.float16,
          "f8E8M0FNU": numpy.uint8, "f32": numpy.float32, "i8": numpy.int8, "i32": numpy.int32}
-# What a driver takes of them: the types of ml_dtypes as their bits.
+# Types that a driver takes: those of ml_dtypes as their bits.
 BITS = {1: numpy.uint8, 2: numpy.uint16}
 
 LAUNCH = re.compile(r"gpu\.launch_func\s+@kernels::@(\w+) blocks in \((.*?)\) threads in \((.*?)\)\s+args\((.*)\)(?: \{|$)", re.M)
@@ -69,7 +69,7 @@ PTXAS = shutil.which("ptxas")
 
 
 def assemble(ptx, arch):
-    """What ptxas says of the kernels: registers, spills, warnings."""
+    """The kernels by ptxas: registers, spills, warnings."""
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(ptx)
         file.flush()

@@ -84,7 +84,7 @@ CLOSE, CLOSE_WITHOUT_FP8 = 0.25, 2.0**-5
 
 
 class Differs(AssertionError):
-    """What the two devices do not agree on."""
+    """A difference between the two devices."""
 
 
 class Drawn:

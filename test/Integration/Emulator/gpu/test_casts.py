@@ -266,7 +266,7 @@ def test_sums_over_rows(compile, shape):
 
 
 def profile(fp8_ptx, tmp_path, function, kernel, arguments):
-    """What the kernel does as `fp8-ptx run` counts it, on tensors of zeros."""
+    """The counts of the kernel by `fp8-ptx run`, on tensors of zeros."""
     (tmp_path / "kernel.ptx").write_text(function.ptx)
     _, grid, block, _ = next(call for call in function.calls if call[0] == kernel)
     grid, block = (",".join(str(function.constants[name.strip()][0]) for name in part.split(",")) for part in (grid, block))

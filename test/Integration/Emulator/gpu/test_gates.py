@@ -1,8 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What makes kernels fast, checked without a GPU on whole programs: no spills and few registers by ptxas, and counts of the
-emulator. `fp8-bench kernels` prints the same for any program."""
+"""The conditions of fast kernels, checked without a GPU on whole programs: no spills and few registers by
+ptxas, and counts of the emulator. `fp8-bench kernels` prints the same for any program."""
 import re
 import shutil
 import subprocess

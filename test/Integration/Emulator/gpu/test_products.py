@@ -25,7 +25,7 @@ def pitch(k, dtype):
 
 
 def padded(values):
-    """Rows of a multiple of 16 bytes. What lies behind a row is NaN: no product may read it."""
+    """Rows of a multiple of 16 bytes. Elements behind a row are NaN: no product may read them."""
     rows = numpy.full((*values.shape[:-1], pitch(values.shape[-1], values.dtype)), math.nan, numpy.float32).astype(values.dtype)
     rows[..., :values.shape[-1]] = values
     return rows

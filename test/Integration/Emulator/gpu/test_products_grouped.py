@@ -119,7 +119,8 @@ class Grouped:
             self.attribute)
 
     def make_scales(self, random, i):
-        """What the kernel reads, and the scale of each element along rows and K of the operand in that order."""
+        """The scales that the kernel reads, and the scale of each element along rows and K of the operand in
+        that order."""
         if self.scales == "mx":
             exponents = random.integers(122, 132, self.scale_shape(i)).astype(numpy.uint8)
             return pack(exponents), (2.0 ** (exponents.astype(numpy.int64) - 127)).astype(numpy.float32)

@@ -231,7 +231,7 @@ def test_updates_in_place(bin_dir, tmp_path, chip, m, n):
 
 
 def test_nan_payloads(bin_dir, tmp_path):
-    """What only moves elements keeps the bits of NaNs, signalling ones too."""
+    """Operations that only move elements keep the bits of NaNs, signalling ones too."""
     elements = ["f32", "bf16", "f16", "f64"]
     main = Main(**{f"{name}{e}": (("n", 24), e) for name in "xy" for e in elements}, c=(("n", 24), "i32"))
     for e in elements:

@@ -75,7 +75,7 @@ class Product:
 """ % (self.arch, lhs, rhs, out, op, lhs, rhs, scales, out, config, maps)
 
     def in_memory(self, i, values):
-        """What lies behind a row is NaN: no product may read it."""
+        """Elements behind a row are NaN: no product may read them."""
         values = values.swapaxes(-1, -2) if self.transposed[i] else values
         rows = numpy.full((*values.shape[:-1], self.pitch(i)), math.nan, numpy.float32).astype(values.dtype)
         rows[..., :values.shape[-1]] = values

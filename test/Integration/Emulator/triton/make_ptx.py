@@ -63,8 +63,8 @@ def compile_kernel(function, arguments, constants, warps, stages, arch):
 
 
 def launch(compiled, names, constants):
-    """What a launcher must know. Behind the arguments named, Triton passes two pointers: to
-    scratch memory in global memory, of global_scratch bytes per block, and to a profiler's."""
+    """The facts that a launcher must know. Behind the arguments named, Triton passes two pointers: to scratch
+    memory in global memory, of global_scratch bytes per block, and to a profiler's."""
     data = compiled.metadata
     return {"kernel": data.name, "threads": 32 * data.num_warps, "shared": data.shared,
             "cluster": list(getattr(data, "cluster_dims", (1, 1, 1))), "global_scratch": data.global_scratch_size,

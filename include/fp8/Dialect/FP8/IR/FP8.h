@@ -77,7 +77,7 @@ llvm::SmallVector<mlir::OpFoldResult> getBlockCounts(mlir::OpBuilder &builder, m
 } // namespace fp8
 
 namespace fp8 {
-/// What a collective does with contiguous elements. `root` is the rank of a broadcast, or the offset of a
+/// The work of a collective on contiguous elements. `root` is the rank of a broadcast, or the offset of a
 /// shift.
 struct CollectiveStep {
   CollectiveKind kind;

@@ -240,7 +240,7 @@ def FP8_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let description = [{
     A collective in destination style: every rank of a group gives `input` and receives
     `outs`. The ranks are laid out on the grid `grid`, row by row, with one extent per
-    axis (dynamic: what the other extents leave of the number of ranks); those that differ
+    axis (dynamic: the number of ranks divided by the other extents); ranks that differ
     only along `axes` form a group.
   }];
   let methods = [

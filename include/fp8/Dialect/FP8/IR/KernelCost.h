@@ -22,7 +22,7 @@ struct KernelCost {
   /// function; none for constants, casts, comparisons and selections.
   std::optional<int64_t> operations;
 
-  /// Returns the cost of both; what is unknown of one is unknown of the sum.
+  /// Returns the cost of both; a count that is unknown of one is unknown of the sum.
   KernelCost operator+(const KernelCost &other) const {
     auto add = [](std::optional<int64_t> a, std::optional<int64_t> b) {
       return a && b ? std::optional(*a + *b) : std::nullopt;

@@ -18,10 +18,9 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     has no kernels for is an error at the first matmul that would become FP8.
 
     `sites=linear` takes the matmuls of a weight, with `attention` also those of two
-    activations, as the two of attention, and their gradients. What has none stays, and so does
-    what only selects rows, by an operand that is 0 or 1 everywhere (a comparison
-    that is converted to a float: one-hot embeddings, dispatch masks), with its
-    gradients.
+    activations, as the two of attention, and their gradients. A matmul without a weight stays otherwise, and
+    so does one that only selects rows, by an operand that is 0 or 1 everywhere (a comparison that is
+    converted to a float: one-hot embeddings, dispatch masks), with its gradients.
 
     `fprop`, `dgrad` and `wgrad` keep the matmuls of a role as the program has
     them, by the name of their type: no type is changed. A matmul that the program

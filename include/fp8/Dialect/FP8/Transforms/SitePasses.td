@@ -313,14 +313,12 @@ def InferSites : Pass<"fp8-infer-sites", "::mlir::ModuleOp"> {
     After: each says its `site`, its `role` (fprop, dgrad, wgrad of a weight, or
     other) and the `kinds` of its operands. Roles follow from dataflow; names in
     locations give sites their names and decide where dataflow leaves a doubt.
-    What they leave in doubt counts as forward, with a remark that says why.
-    `fp8.site` and `fp8.role`, where the user set them, win and are consumed.
-    Matmuls in a scope called `update(…)` are part of an optimizer's update: they
-    are no layers, whatever their operands, and stay in high precision.
-    Each function is analysed on its own, but for what its arguments are: a
-    parameter that one function trains is one in all, by its name. Equal names are
-    one site. Where locations name no layer, or one name for several weights, sites
-    are called as the arguments that are their weights.
+    A matmul that both leave in doubt counts as forward, with a remark that says why. `fp8.site` and
+    `fp8.role`, where the user set them, win and are consumed. Matmuls in a scope called `update(…)` are part
+    of an optimizer's update: they are no layers, whatever their operands, and stay in high precision. Each
+    function is analysed on its own, but for what its arguments are: a parameter that one function trains is
+    one in all, by its name. Equal names are one site. Where locations name no layer, or one name for several
+    weights, sites are called as the arguments that are their weights.
 
     The rules are in fp8/Analysis/Sites: Weights.h, BackwardMatching.h, Roles.h,
     SiteNames.h and WeightNames.h. With `explain` every gradient has a remark that
@@ -364,8 +362,8 @@ def ScaleLoss : Pass<"fp8-scale-loss", "::mlir::ModuleOp"> {
     carried argument keeps its value; states of the program, such as those of random numbers, move on.
     In a program of several ranks one `fp8.all_reduce` combines what they noted: all skip the same steps.
     `fp8.update_loss_scale` computes the next scale. The operation also looks at the f16 gradients of outputs
-    that matmuls read: a cast to FP8 saturates, and would hide an overflow. Those inside of loops are not
-    looked at; an overflow there is seen where it reaches a gradient that leaves the loop.
+    that matmuls read: a cast to FP8 saturates, and would hide an overflow. Values inside of loops are
+    not looked at; an overflow there is seen where it reaches a gradient that leaves the loop.
 
     Exporters fold the gradient of the loss, which is 1, into other constants, so there is no one value to
     scale. But all that the backward pass computes from it is linear in it: sums, matmuls with other values,
@@ -374,9 +372,9 @@ def ScaleLoss : Pass<"fp8-scale-loss", "::mlir::ModuleOp"> {
     that no gradient enters. It is divided out in front of everything that is not linear, so that whatever is
     not found to be a gradient is computed as before.
 
-    Errors: no result, or several, may be the loss; what is not linear reads a scaled gradient inside a loop
-    (several steps of an optimizer in one program); forward and backward are two functions, whose caller
-    passes the gradient of the loss and can scale it.
+    Errors: no result, or several, may be the loss; an operation that is not linear reads a scaled gradient
+    inside a loop (several steps of an optimizer in one program); forward and backward are two functions,
+    whose caller passes the gradient of the loss and can scale it.
 
     Example:
     ```mlir

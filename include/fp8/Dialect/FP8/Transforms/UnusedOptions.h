@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Options of the user's that choose matmuls and that no matmul of the program fits. An option is then
-// probably misspelt, and would silently do nothing. Who compiles a model in several programs can have them
-// reported instead of refused, because an option may fit a matmul of another program.
+// probably misspelt, and would silently do nothing. A caller that compiles a model in several programs can
+// have them reported instead of refused, because an option may fit a matmul of another program.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_UNUSEDOPTIONS_H
 #define FP8_DIALECT_FP8_TRANSFORMS_UNUSEDOPTIONS_H

@@ -82,8 +82,8 @@ static void readElement(tensor::ExtractSliceOp slice) {
   slice.erase();
 }
 
-/// Returns whether `op` is one element of a vector. Those of loops stay: a tensor of its own would be one
-/// per iteration.
+/// Returns whether `op` is one element of a vector. Elements in loops stay: a tensor of their own would
+/// be one per iteration.
 static bool isElementOfVector(tensor::ExtractSliceOp op) {
   return op.getSourceType().getRank() == 1 && op.getType().getRank() == 0 &&
          !ShapedType::isDynamic(op.getStaticOffset(0)) && isa<func::FuncOp>(op->getParentOp());

@@ -25,7 +25,7 @@ namespace fp8 {
 using namespace mlir;
 
 //===----------------------------------------------------------------------===//
-// Which buffer
+// The choice of a buffer
 //===----------------------------------------------------------------------===//
 
 static bool staysInPlace(scf::ForOp loop, unsigned number);

@@ -77,8 +77,7 @@ LogicalResult Converter::setGroupSize(Operation *op) {
   std::optional<int64_t> size = getGroupSize(grid, axes);
   if (!size)
     return op->emitError(
-        "divides a tensor along an axis of the grid whose extent is unknown: give shard.grid "
-        "the extent");
+        "divides a tensor along an axis of the grid whose extent is unknown: give shard.grid the extent");
   ranks = *size;
   return success();
 }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which reads of a step get the mean of a gradient over the ranks. Private to the room.
+// The reads of a step that get the mean of a gradient over the ranks. Private to the room.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_COLLECTIVES_GRADIENTREADS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_COLLECTIVES_GRADIENTREADS_H

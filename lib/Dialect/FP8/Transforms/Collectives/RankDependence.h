@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which values of a step differ from rank to rank. Private to the room.
+// The values of a step that differ from rank to rank. Private to the room.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_COLLECTIVES_RANKDEPENDENCE_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_COLLECTIVES_RANKDEPENDENCE_H
@@ -14,8 +14,9 @@
 namespace fp8 {
 
 /// The values of a function that depend on an argument marked `fp8.batch`, or on the number of the rank. An
-/// operation with regions depends on all that its regions read, and the arguments of its blocks do. What a
-/// collective along the axis gives every rank does not depend on it. Bodies of linalg ops are not looked at.
+/// operation with regions depends on all that its regions read, and the arguments of its blocks do. A value
+/// that a collective along the axis gives every rank does not depend on it. Bodies of linalg ops are not
+/// looked at.
 class RankDependence {
 public:
   RankDependence(mlir::func::FuncOp function, int64_t axis);

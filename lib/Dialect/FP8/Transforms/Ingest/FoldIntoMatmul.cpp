@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Exporters write transposes, broadcasts, reshapes and casts around a matmul
-// as ops of their own. Those that change no value become part of the fp8.matmul: of its
-// indexing maps, its operand types and its result type.
+// as ops of their own. Such an op that changes no value becomes part of the fp8.matmul:
+// of its indexing maps, its operand types and its result type.
 
 #include "EraseUnused.h"
 #include "FoldReshapes.h"

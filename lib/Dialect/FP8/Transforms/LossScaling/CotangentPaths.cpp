@@ -113,7 +113,7 @@ bool CotangentPaths::isLinearHere(Operation *op) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Which values must be scaled, from the gradients of matmuls upwards
+// The values that must be scaled, from the gradients of matmuls upwards
 //===----------------------------------------------------------------------===//
 
 void CotangentPaths::addSeed(OpOperand &read) {

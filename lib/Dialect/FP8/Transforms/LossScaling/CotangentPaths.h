@@ -61,7 +61,8 @@ public:
   /// a bias gradient need not be scaled.
   ///
   /// With `varies`, which says what differs from rank to rank, the paths are for means over the ranks: of
-  /// values that vary, all reads are seeds; what is only homogeneous is not linear; ends stay where they are.
+  /// values that vary, all reads are seeds; operations that are only homogeneous are not linear; ends stay
+  /// where they are.
   CotangentPaths(mlir::func::FuncOp function, mlir::Value loss, std::function<bool(mlir::Value)> varies = {});
 
   /// Reads that get the value times the scale: operands of operations, also inside bodies of linalg ops.

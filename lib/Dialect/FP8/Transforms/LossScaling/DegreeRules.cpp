@@ -79,7 +79,8 @@ static bool isZero(Operation *op) {
          elements.getSplatValue<APFloat>().isZero();
 }
 
-/// The argument of a body or a loop: what enters there, and for a sum or a loop what comes round.
+/// The argument of a body or a loop: the value that enters there, and for a sum or a loop the
+/// value that comes round.
 static DegreeRule getRule(BlockArgument argument) {
   Operation *owner = argument.getOwner()->getParentOp();
   if (auto loop = dyn_cast_or_null<scf::ForOp>(owner); loop && argument.getArgNumber() > 0) {

@@ -22,8 +22,8 @@ mlir::Type getWiderType(mlir::Type a, mlir::Type b);
 /// Returns `type` with `element` as its (element) type.
 mlir::Type withElement(mlir::Type type, mlir::Type element);
 
-/// Which values of a function are narrow. For every narrow value the IR also has its extension to f32,
-/// which all users read that know nothing of mixed precision.
+/// The narrow values of a function. For every narrow value the IR also has its extension to f32, which
+/// all users read that know nothing of mixed precision.
 class NarrowValues {
 public:
   explicit NarrowValues(mlir::RewriterBase &rewriter) : rewriter(rewriter) {}

@@ -45,7 +45,7 @@ struct ParameterCast {
 /// Casts stacked weights before the loops that cast their slices (SliceCasts.cpp).
 void castStacksOfWeights(mlir::func::FuncOp function);
 
-/// Returns the casts in `function` that have the mark kWeightAttrName. Those that cannot be kept say why.
+/// Returns the casts in `function` that have the mark kWeightAttrName. A cast that cannot be kept says why.
 std::vector<ParameterCast> findParameterCasts(mlir::func::FuncOp function);
 
 } // namespace fp8

@@ -29,7 +29,7 @@ private:
   std::optional<llvm::Regex> regex;
 };
 
-/// What `--site-recipe=REGEX=VALUE` says.
+/// The parts of `--site-recipe=REGEX=VALUE`.
 struct SiteRecipe {
   SitePattern pattern;
   std::string option;         ///< "--site-recipe=REGEX="

@@ -335,7 +335,7 @@ void StackCast::buildBlocks() {
   int64_t rank = getType(stack).getRank();
   SmallVector<Attribute> blocks, orders;
   SmallVector<Value> outs;
-  // Per cast and direction: which direction of the whole it is.
+  // Per cast and direction: the number of that direction in the whole.
   SmallVector<SmallVector<unsigned>> places;
   for (const SliceCast &cast : casts) {
     auto own = mlir::cast<QuantizeBlocksOp>(cast.op);

@@ -105,7 +105,7 @@ void decodeNothing(Decoder &decoder) {
 
 void decodeGridDependency(Decoder &decoder) {
   decoder.needOneOf({"launch_dependents", "wait"});
-  // Kernels of a stream run one after the other: what is waited for has ended.
+  // Kernels of a stream run one after the other: the kernel that is waited for has ended.
   decoder.op().handler = &nothing;
 }
 

@@ -106,7 +106,7 @@ void forbid(Decoder &decoder, bool is, const char *what) {
     decoder.fail(std::string(what) + " is not for this conversion");
 }
 
-/// Which rounding there may be between numbers that are not packed.
+/// The rounding that there may be between numbers that are not packed.
 CvtRounding allowedRounding(const Conversion &c) {
   bool toFloat = c.to->kind == CvtType::Float, fromFloat = c.from->kind == CvtType::Float;
   if (!toFloat)

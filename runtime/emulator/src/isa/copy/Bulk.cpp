@@ -15,7 +15,7 @@ using ptx::Operand;
 using ptx::Type;
 
 BulkDirection fp8emu::takeDirection(Decoder &decoder) {
-  // Modifiers are taken by name; which comes first decides what is copied where.
+  // Modifiers are taken by name; their order decides the direction of the copy.
   const auto &modifiers = decoder.instruction().modifiers;
   auto at = [&](const char *name) {
     return std::find(modifiers.begin(), modifiers.end(), name) - modifiers.begin();

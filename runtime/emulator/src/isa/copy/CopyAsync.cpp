@@ -3,8 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cp.async: copies of 4, 8 or 16 bytes a thread from global to shared memory, which
-// go on while the thread does (PTX ISA 9.7.9.25.3). Those of bulks: CopyBulk.cpp and
-// CopyTensor.cpp.
+// go on while the thread does (PTX ISA 9.7.9.25.3). Bulk copies: CopyBulk.cpp and CopyTensor.cpp.
 
 #include "CopyDecoders.h"
 

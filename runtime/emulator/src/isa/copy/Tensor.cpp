@@ -61,8 +61,8 @@ enum Field : uint8_t {
   FillMode
 };
 
-/// Writes one field; what is wrong with the value, empty where nothing is. Whether
-/// it goes with the others is seen when the map is used.
+/// Writes one field; returns the mistake of the value, empty where there is none. Its fit
+/// with the other fields is checked when the map is used.
 std::string setField(TensorMap &map, Field field, unsigned ordinal, uint64_t value) {
   switch (field) {
   case GlobalAddress:

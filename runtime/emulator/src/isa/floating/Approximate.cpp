@@ -2,8 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Approximate instructions (PTX ISA 9.7.3.8, 9.7.3.13 to 9.7.3.22): what they compute
-// is num/Approx.h's.
+// Approximate instructions (PTX ISA 9.7.3.8, 9.7.3.13 to 9.7.3.22): their values are those of num/Approx.h.
 
 #include "FloatDecoders.h"
 #include "FloatModes.h"

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Arithmetic in f32, f64 and pairs of f32 (PTX ISA 9.7.3), and in f32 with f16 or bf16
-// operands (9.7.5). What is approximate is in Approximate.cpp, f16 and bf16 in
+// operands (9.7.5). Approximate functions are in Approximate.cpp, f16 and bf16 in
 // Half.cpp; both share opcodes with these.
 
 #include "FloatDecoders.h"

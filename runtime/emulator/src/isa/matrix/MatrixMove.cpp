@@ -41,7 +41,7 @@ struct MoveShape {
       return {lane % 4 * 2 + i % 2, lane / 4 + i / 2 * 8};
     return {along + i / bytes, across * bytes + i % bytes};
   }
-  /// Bytes of a row that hold elements; what is behind them in memory is padding.
+  /// Bytes of a row that hold elements; the bytes behind them in memory are padding.
   unsigned dataBytes() const { return kRowBytes / bytes * bits / 8; }
   Mask lanes() const { return rows * matrices == kLanes ? kAllLanes : (Mask(1) << rows * matrices) - 1; }
 };

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// wgmma (PTX ISA 9.7.15): the instruction's forms, its fence, groups and waits. What it
-// does: WgmmaProduct.cpp.
+// wgmma (PTX ISA 9.7.15): the instruction's forms, its fence, groups and waits. Its
+// product: WgmmaProduct.cpp.
 
 #include "Wgmma.h"
 

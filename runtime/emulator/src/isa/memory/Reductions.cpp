@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which reductions of arrays there are.
+// The table of the reductions of arrays.
 
 #include "Reductions.h"
 

@@ -132,8 +132,8 @@ void decodeBarrierLong(Decoder &decoder) {
   decoder.op().handler = kind == 0 ? &arriveCluster : &waitCluster;
 }
 
-/// Fences change no value here: memory is sequentially consistent. What they order,
-/// checks are told: op.flags is of these, op.ordering as of accesses.
+/// Fences change no value here: memory is sequentially consistent. Checks are told which accesses a fence
+/// orders: by op.flags, of these values, and by op.ordering, as of accesses.
 enum FenceFlags : uint8_t { OfMemory = 1, OfAsyncProxy = 2, OfTensorMap = 4, Sequential = 8 };
 void fence(Warp &warp, const Op &op, Mask mask) {
   using namespace check;
@@ -170,7 +170,7 @@ void decodeFence(Decoder &decoder) {
   int scope = decoder.takeOneOf({"cta", "cluster", "gpu", "sys", "gl"});
   if (semantics >= 0 && scope > 0)
     decoder.blocksCommunicate();
-  // Who acquires a tensor map names it: its address and 128 bytes.
+  // An acquire of a tensor map names it: its address and 128 bytes.
   const bool namesMap = proxy == 4 && semantics == 2;
   decoder.expectOperands(namesMap ? 2 : 0);
   if (namesMap) {

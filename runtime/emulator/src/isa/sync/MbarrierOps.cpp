@@ -20,8 +20,8 @@ namespace {
 void initialize(Warp &warp, const Op &op, Mask mask);
 void invalidate(Warp &warp, const Op &op, Mask mask);
 
-/// Beginning its life is a write like any other, all else is atomic; who ends it may
-/// know by other means that it is not used any more.
+/// Beginning its life is a write like any other, all else is atomic; a thread that ends
+/// it may know by other means that it is not used any more.
 void lookAtObject(Warp &warp, const Op &op, const SharedPlace &place, unsigned lane) {
   Target targets[kLanes];
   targets[lane] = {place.block, place.offset};
@@ -34,8 +34,7 @@ void lookAtObject(Warp &warp, const Op &op, const SharedPlace &place, unsigned l
                   check::ordering::strong(check::Level::Device) | check::ordering::kNoPattern);
 }
 
-/// The object at a lane's address. What is wrong with it is reported at this
-/// instruction.
+/// The object at a lane's address. Its mistakes are reported at this instruction.
 template <class F>
 void withBarrier(Warp &warp, const Op &op, const uint64_t *addresses, unsigned lane, F f) {
   SharedPlace place = findShared(warp, spaceOf(op), addresses[lane], 8, 8, lane);

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // setmaxnreg (PTX ISA 9.7.19.5): warps give registers to their block and take some from
-// it. Whether the warp then has as many registers as are live is not checked.
+// it. The emulator does not check that the warp then has as many registers as are live.
 
 #include "exec/Block.h"
 #include "exec/Launch.h"

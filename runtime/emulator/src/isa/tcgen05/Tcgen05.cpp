@@ -135,8 +135,8 @@ const uint8_t *TensorOperation::shared(Block &block, uint32_t address, unsigned 
   return block.shared() + address;
 }
 
-/// Fences change no value: what they order, checks are told. op.flags: after what orders
-/// threads, not before.
+/// Fences change no value: checks are told of the order that they make. op.flags: after
+/// the instruction that orders threads, not before.
 static void fence(Warp &warp, const Op &op, Mask mask) {
   op.flags ? check::fenceTensorAfter(warp, mask) : check::fenceTensorBefore(warp, mask);
 }

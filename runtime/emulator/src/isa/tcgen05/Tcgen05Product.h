@@ -74,7 +74,7 @@ struct TensorProductShape {
 /// many rows of A.
 std::vector<bool> zeroColumns(uint64_t descriptor, unsigned rows, unsigned columns);
 
-/// Which of D's elements lanes hold (PTX ISA 9.7.16.10.5): in each block `rows` rows; a
+/// The elements of D that lanes hold (PTX ISA 9.7.16.10.5): in each block `rows` rows; a
 /// row's columns in `parts` equal parts, in lanes as far apart as there are rows.
 struct TensorLayout {
   unsigned rows, parts;

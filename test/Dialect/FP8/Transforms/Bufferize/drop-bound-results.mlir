@@ -56,7 +56,7 @@ func.func @in_place(%w: memref<4xf32> {tf.aliasing_output = 0 : i32}) -> memref<
 
 // -----
 
-// Of two results that change places one has to be saved.
+// One of two results that change places has to be saved.
 // CHECK-LABEL: func @swap
 // CHECK-SAME: (%[[A:[a-z0-9]+]]: memref<4xf32> {{.*}}, %[[B:[a-z0-9]+]]: memref<4xf32>
 // CHECK-NEXT: %[[SAVED:.*]] = memref.alloc() : memref<4xf32>

@@ -117,8 +117,8 @@ func.func @dynamic_condition(%x: memref<?xf32>, %more: i1) {
 
 // -----
 
-// What is computed in the buffer that was handed over is in its place: in a while, behind a
-// cast, through a branch, and through a loop in a loop.
+// A value that is computed in the buffer that was handed over is in its place: in a while,
+// behind a cast, through a branch, and through a loop in a loop.
 // CHECK-LABEL: func @in_place
 // CHECK-SAME: (%[[X:[a-z0-9]+]]: memref<4xf32>
 // CHECK-NOT: memref.alloc
@@ -163,7 +163,7 @@ func.func @in_place(%x: memref<4xf32>, %c0: index, %c1: index, %n: index, %v: f3
 
 // -----
 
-// What the copies overwrite is read before, without temporaries where an order allows it.
+// Buffers that the copies overwrite are read before, without temporaries where an order allows it.
 // CHECK-LABEL: func @order
 // CHECK: scf.for {{.*}} iter_args(%{{.+}} = %[[P:[a-z0-9_]+]], %[[B:.+]] = %[[Q:[a-z0-9_]+]], %[[C:.+]] = %[[R:[a-z0-9_]+]])
 // CHECK: %[[NEW:.*]] = memref.alloc()

@@ -35,8 +35,8 @@ func.func @not_needed(%x: tensor<4xf32>, %e: tensor<4xf32>) -> tensor<4xf32> {
   return %1 : tensor<4xf32>
 }
 
-// What a destination adds to is copied where it is needed afterwards, and made again
-// where it is a fill; an argument stays.
+// The initial value of a destination is copied where it is needed afterwards, and made
+// again where it is a fill; an argument stays.
 // CHECK-LABEL: func @read
 // CHECK: %[[FIRST:.*]] = linalg.exp
 // CHECK-NEXT: %[[OWN:.*]] = tensor.empty

@@ -70,7 +70,7 @@ func.func @around(%a: tensor<4xf32>, %c: tensor<64xf32>) -> (tensor<4xf32>, tens
   return %x, %y, %z : tensor<4xf32>, tensor<64xf32>, tensor<4xf32>
 }
 
-// What does not fit into a bucket any more begins the next.
+// A reduction that does not fit into a bucket any more begins the next.
 // CHECK-LABEL: func.func @full
 func.func @full(%a: tensor<32xf32>) -> (tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>) {
   // CHECK: fp8.all_reduce sum {{.+}} : tensor<64xf32>) outs({{.+}}) {fp8.joined = 2 : i64}

@@ -5,7 +5,7 @@
 #mn = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(i, j) -> (i, j)>
 
-// Activation, then the cast with a scale that is known: the product writes FP8. What it was
+// Activation, then the cast with a scale that is known: the product writes FP8. The value
 // before the activation has another reader and is stored on the way.
 // CHECK-LABEL: func @activation
 // CHECK-NOT: linalg.generic
@@ -228,7 +228,7 @@ func.func @f64(%x: tensor<4x8xf64>, %w: tensor<8x16xf64>, %i: tensor<4x16xf64>, 
 #mn = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(i, j) -> (i, j)>
 
-// What is cast has its amax, whatever else is computed from it: here a sum with another gradient.
+// A result that is cast has its amax, whatever else is computed from it: here a sum with another gradient.
 // CHECK-LABEL: func @cast_and_added
 // CHECK-NOT: linalg.generic
 // CHECK: %[[Y:.+]]:3 = fp8.scaled_matmul fast record_amax[1]

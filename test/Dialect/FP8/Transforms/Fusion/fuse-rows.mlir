@@ -100,7 +100,7 @@ func.func @positions(%x: tensor<8x4xf32>, %a: tensor<f32>) -> tensor<f32> {
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// What the cast's scale depends on comes before the cast: it cannot move in.
+// An operation that the cast's scale depends on comes before the cast: it cannot move in.
 // CHECK-LABEL: func @around
 // CHECK: linalg.generic
 // CHECK: fp8.amax

@@ -1,6 +1,6 @@
 // RUN: fp8-opt %s --split-input-file --fp8-check-sizes --canonicalize --cse | FileCheck %s -enable-var-scope
 
-// What follows from one argument fits, however it got there.
+// Sizes that follow from one argument fit, by whatever operations.
 // CHECK-LABEL: func @same
 // CHECK-NOT: cf.assert
 func.func @same(%x: tensor<?x?x8xf32>, %w: tensor<8x4xf32>) -> tensor<?x?x4xf32> {
@@ -60,7 +60,7 @@ func.func @cast(%x: tensor<4x?xf32> loc("x")) -> tensor<4x8xf32> {
 
 // -----
 
-// What is computed, and in a branch that may not be taken: where it is needed.
+// Sizes that are computed, and sizes in a branch that may not be taken, are checked where they are needed.
 // CHECK-LABEL: func @branch
 // CHECK: scf.if
 // CHECK: cf.assert %{{.*}}, "argument 1 't': size 0 must be size 0 of argument 0 'x'"

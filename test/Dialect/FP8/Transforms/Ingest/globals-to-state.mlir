@@ -61,7 +61,7 @@ func.func @inside(%go: i1, %n: index) {
 
 // -----
 
-// What nobody writes is a constant, mutable or not.
+// A global that nobody writes is a constant, mutable or not.
 // CHECK-LABEL: func.func @constants() -> (tensor<2xf32>, tensor<2xf32>) {
 // CHECK-DAG: %[[A:.*]] = arith.constant dense<[1.000000e+00, 2.000000e+00]>
 // CHECK-DAG: %[[B:.*]] = arith.constant dense<5.000000e-01>

@@ -1,6 +1,6 @@
 // RUN: fp8-opt %s --split-input-file --fp8-infer-sites | FileCheck %s -enable-var-scope
 
-// What is computed again, and gradients beyond the one per operand that a product usually has.
+// Matmuls that are computed again, and gradients beyond the one per operand that a matmul usually has.
 
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>

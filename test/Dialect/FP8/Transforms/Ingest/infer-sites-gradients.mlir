@@ -1,6 +1,6 @@
 // RUN: fp8-opt %s --split-input-file --fp8-infer-sites | FileCheck %s
 
-// Which gradient belongs to which layer, where layers are alike and nothing has a name.
+// The layer of each gradient, where layers are alike and nothing has a name.
 
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>

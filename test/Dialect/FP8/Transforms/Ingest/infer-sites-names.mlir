@@ -150,7 +150,7 @@ func.func @evaluate_tied(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x8
 
 // -----
 
-// What an optimizer multiplies is no layer, though an operand is a weight.
+// A matmul of an optimizer is no layer, though an operand is a weight.
 
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>

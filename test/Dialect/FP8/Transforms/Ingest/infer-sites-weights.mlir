@@ -1,6 +1,7 @@
 // RUN: fp8-opt %s --split-input-file --fp8-infer-sites | FileCheck %s -enable-var-scope
 
-// Which operand is the weight: what is computed from parameters and constants is one, as exporters write it.
+// The operand that is the weight: an operand computed from parameters and constants is one, as exporters
+// write it.
 
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
@@ -117,8 +118,8 @@ func.func @scaled_and_normalized(%w: tensor<8x8xf32> {tf.aliasing_output = 0 : i
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
-// An adapter that is merged into a frozen weight: the product a · b of parameters is part of the weight. What x · w is
-// part of is none.
+// An adapter that is merged into a frozen weight: the product a · b of parameters is part
+// of the weight. An operand that x · w is part of is no weight.
 // CHECK-LABEL: func @merged
 // CHECK: fp8.matmul site("b") role(fprop) kinds(input, weight)
 // CHECK: fp8.matmul site("w") role(fprop) kinds(input, weight)
@@ -159,7 +160,8 @@ func.func @merged(%x: tensor<4x8xf32> loc("x"), %w: tensor<8x6xf32> loc("frozen[
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
-// What a step before computed and the caller keeps is no weight, however it enters: the keys of a decoder.
+// A value that a step before computed and the caller keeps is no weight, however it enters: the keys of a
+// decoder.
 // CHECK-LABEL: func @decode
 // CHECK: fp8.matmul site("q") role(fprop) kinds(input, weight)
 // CHECK: fp8.matmul site("matmul0") role(other) kinds(input, input)

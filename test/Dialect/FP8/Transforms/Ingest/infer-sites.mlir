@@ -202,7 +202,7 @@ func.func @recomputed(%x: tensor<4x8xf32>, %w0: tensor<8x8xf32>, %w1: tensor<8x8
 #nk = affine_map<(m, n, k) -> (n, k)>
 
 // Without gradients: what is computed by a product is no weight; of two plain operands the constant, then the one
-// of lower rank, then the second. What is carried is a cache.
+// of lower rank, then the second. A carried operand is a cache.
 // CHECK-LABEL: func @which_weight
 // CHECK: role(fprop) kinds(input, weight) ins(%arg0, %{{[0-9]+}}
 // CHECK: role(fprop) kinds(input, weight) ins(%arg0, %arg1
@@ -382,7 +382,7 @@ func.func @backward_half(%dy: tensor<4x8xf32>, %x: tensor<4x8xf32>, %h: tensor<4
   return %dw1, %dw0 : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// What the user says wins.
+// The user's own names and roles win.
 // CHECK-LABEL: func @user_roles
 // CHECK: fp8.matmul site("matmul1") role(wgrad) kinds(grad_output, input)
 // CHECK: fp8.matmul site("matmul0") role(other) kinds(input, input)

@@ -50,8 +50,8 @@ func.func @extended(%x: tensor<4x8xbf16>, %v: tensor<8xbf16>, %e: tensor<4x8xf32
 
 // -----
 
-// What stays: products rounded to bf16, products that are read twice, sums without an M or
-// N dimension, a vector along a dimension of size 1.
+// Operations that stay: products rounded to bf16, products that are read twice, sums
+// without an M or N dimension, a vector along a dimension of size 1.
 // CHECK-LABEL: func @kept
 // CHECK: linalg.mul
 // CHECK: linalg.reduce

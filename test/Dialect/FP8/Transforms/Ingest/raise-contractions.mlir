@@ -81,7 +81,7 @@ func.func @named(%m: tensor<4x4xf32>, %b: tensor<2x4x4xf32>, %v: tensor<4xf32>, 
 
 // -----
 
-// What is not zero is added to; zeros may be shared, negative, broadcast or a view.
+// An initial value that is not zero is added to; zeros may be shared, negative, broadcast or a view.
 // CHECK-LABEL: func @inits
 // CHECK-SAME: (%[[X:.*]]: tensor<4x4xf32>, %[[R:.*]]: tensor<4x4xf32>, %{{.*}}: tensor<4x4xf16>)
 // CHECK: fp8.matmul accumulate ins(%[[X]], %[[X]] : {{.*}}) outs(%[[R]] : tensor<4x4xf32>)
@@ -128,7 +128,7 @@ func.func @dynamic(%x: tensor<?x8xf32>, %w: tensor<8x16xf32>, %n: index) -> tens
 
 // -----
 
-// What a body does to an operand is done once per element, before the product; an
+// Operations of a body on one operand are done once per element, before the matmul; an
 // extension to f64 stays, as fp8.matmul multiplies in f64 only what is f64.
 // CHECK-LABEL: func @prologue
 // CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>, %[[W:.*]]: tensor<8x16xbf16>

@@ -26,7 +26,7 @@ func.func @bias_gradient(%x: tensor<4x8xbf16>) -> tensor<4xbf16> {
   return %sum : tensor<4xbf16>
 }
 
-// What a program computes from each element before it adds keeps the program's type.
+// Values that a program computes from each element before it adds keep the program's type.
 // CHECK-LABEL: func.func @sum_of_squares
 func.func @sum_of_squares(%x: tensor<4x8xf16>, %init: tensor<4xf16>) -> tensor<4xf16> {
   // CHECK: %[[WIDE_INIT:.+]] = linalg.generic {{.+}} ins(%{{.+}} : tensor<4xf16>) outs(%{{.+}} : tensor<4xf32>)

@@ -27,7 +27,7 @@ func.func @alone(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK:       func.func @merge_backward(%{{.*}}: tensor<2x4xbf16> {fp8.residual}, %{{.*}}: tensor<4x2xbf16>) -> (tensor<4x2xbf16> {jax.result_info = "dx"})
 // CHECK:         ub.poison
 
-// Of two tensors of one size the one that nothing has to be done to crosses.
+// Two tensors of one size: the one that needs no further operation crosses.
 // SPLIT-LABEL: func.func @merge(
 // SPLIT-SAME:    -> (tensor<4x2xbf16> {jax.result_info = "y"}, tensor<4x2xbf16> {fp8.residual}) attributes {fp8.backward = @merge_backward}
 // SPLIT:         %[[T:.*]] = linalg.transpose
@@ -55,8 +55,8 @@ func.func @merge_backward(%w: tensor<2x4xbf16> {fp8.residual}, %dy: tensor<4x2xb
 
 // -----
 
-// What only backward casts is cast in forward: half as much crosses. Bodies of generics are
-// compared, names of values in them are not.
+// A tensor that only backward casts is cast in forward: half as much crosses. Bodies of
+// generics are compared, names of values in them are not.
 
 // CHECK-LABEL: func.func @hoist(
 // CHECK:         %[[B:.*]] = linalg.generic

@@ -1,6 +1,6 @@
 // RUN: fp8-opt --fp8-split-pair --split-input-file -verify-diagnostics %s
 
-// What fp8-join-pair leaves is split; other functions with its marker are the user's mistakes.
+// A function that fp8-join-pair leaves is split; other functions with its marker are the user's mistakes.
 
 func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   // expected-error@+1 {{'fp8.end_forward' op must name another function, whose body fp8-join-pair took: 'b' is none; ask for the pair with --pair}}

@@ -1,8 +1,8 @@
 // RUN: fp8-opt %s --split-input-file --pass-pipeline='builtin.module(fp8-apply-recipe{recipe=#fp8.delayed_scaling<amax_history_len=2>})' | FileCheck %s
 
-// What one function reads as one tensor is one column in all of them: @train casts x once for
-// q and k, so the two casts of @evaluate, which comes first, share that column. Columns are in
-// the order of the names of sites, not of the program.
+// A tensor that one function reads as one is one column in all functions: @train casts x once
+// for q and k, so the two casts of @evaluate, which comes first, share that column. Columns
+// are in the order of the names of sites, not of the program.
 
 // CHECK: fp8.state_columns = [
 // CHECK-SAME: {format = f8E4M3FN, sites = ["k", "q"], tensor = "input"}

@@ -1,4 +1,4 @@
-// What cannot become FP8 is an error at the product.
+// A matmul that cannot become FP8 is an error.
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe)'
 
 #mk = affine_map<(m, n, k) -> (m, k)>

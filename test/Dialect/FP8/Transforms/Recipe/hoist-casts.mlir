@@ -33,7 +33,7 @@ func.func @nested(%w: tensor<8x3xf32>, %x: tensor<8xbf16>, %n: index, %more: i1)
   return %r : tensor<8xbf16>
 }
 
-// What the loop hands on is not the loop's own.
+// A value that the loop hands on is not the loop's own.
 // CHECK-LABEL: func.func @handed_on(%arg0: tensor<8xf32>
 // CHECK: %[[B:.+]] = arith.truncf %arg0
 // CHECK: scf.while
@@ -50,7 +50,7 @@ func.func @handed_on(%w: tensor<8xf32>, %x: tensor<8xbf16>, %more: i1) -> tensor
   return %r#1 : tensor<8xbf16>
 }
 
-// What repeats elements, computes, or lies in a branch stays.
+// An operation that repeats elements, computes, or lies in a branch stays.
 // CHECK-LABEL: func.func @stays
 // CHECK: scf.for
 // CHECK: tensor.empty

@@ -6,7 +6,7 @@
 
 // Training casts the new weight with the new scale, evaluation reads the same bytes, and the scale of w2,
 // whose new value @main does not compute, would be out of date.
-// What nothing reads (scale_inv here) is not kept.
+// A result that nothing reads (scale_inv here) is not kept.
 
 // CHECK: module attributes {fp8.parameter_casts = [
 // CHECK-SAME: {bytes = 132 : i64, copy_bytes = 256 : i64, entry = "main", kept = true, reason = "", site = "fc"},

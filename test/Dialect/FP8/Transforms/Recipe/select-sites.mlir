@@ -1,4 +1,4 @@
-// Which products become FP8, and what is said about those that do not.
+// The matmuls that become FP8, and the reasons of the others.
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(fp8-select-sites)' | FileCheck %s --check-prefixes=CHECK,LINEAR
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(fp8-select-sites{sites=all})' | FileCheck %s --check-prefixes=CHECK,ALL
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(fp8-select-sites{sites=h[01]/fc})' | FileCheck %s --check-prefixes=CHECK,REGEX

@@ -1,5 +1,5 @@
-// What would not compute the same tile by tile is refused by the first error at each operation;
-// the other two are upstream's.
+// The first error at each operation refuses a tiling that would not compute the same; the other
+// two are upstream's.
 // RUN: fp8-opt %s --split-input-file --transform-interpreter --verify-diagnostics
 
 func.func @k(%a: tensor<8x64xbf16>, %b: tensor<64x16xbf16>, %c: tensor<8x16xbf16>) -> tensor<8x16xbf16> {

@@ -5,7 +5,7 @@
 #nk = affine_map<(m, n, k) -> (n, k)>
 #nm = affine_map<(m, n, k) -> (n, m)>
 
-// A transposed operand and result; the second tile of N is short. What is added to is sliced too.
+// A transposed operand and result; the second tile of N is short. The tensor that is added to is sliced too.
 // CHECK: #[[$MIN:.+]] = affine_map<(d0) -> (-d0 + 24, 16)>
 // CHECK-LABEL: func.func @matmul
 // CHECK-SAME: (%[[A:[^ :]+]]: tensor<8x64xbf16>, %[[B:[^ :]+]]: tensor<24x64xbf16>, %[[C:[^ :]+]]: tensor<24x8xbf16>)
