@@ -303,8 +303,8 @@ static bool canUseBF16Dots(AnyMatmulOp op) {
 /// and its epilogue: by boxes as part of the matmul, or in loops after it if the epilogue sums over rows
 /// or computes an amax.
 template <typename AnyMatmulOp>
-static LogicalResult lowerMatmul(OpBuilder &builder, AnyMatmulOp op, const MatmulScales &scales,
-                                 PackedMatmulOptions options) {
+static LogicalResult lowerToPackedGemm(OpBuilder &builder, AnyMatmulOp op, const MatmulScales &scales,
+                                       PackedMatmulOptions options) {
   options.bf16Dots = options.registers.bf16Dots && canUseBF16Dots(op) && scales.length % 2 == 0;
   StringRef products = options.bf16Dots ? "AVX512_BF16 dot products" : "packed f32 products";
   options.marks = markMatmul(op, describeCode(op, products, "CPU", scales, options.split));
@@ -339,8 +339,8 @@ LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegi
     return lowerF64Matmul(builder, op);
   if (!registers)
     return lowerToLoops(builder, op, /*scales=*/{}, /*split=*/false);
-  return lowerMatmul(builder, op, /*scales=*/{},
-                     {/*split=*/false, /*bf16Dots=*/false, *registers, {}, {}, {}});
+  return lowerToPackedGemm(builder, op, /*scales=*/{},
+                           {/*split=*/false, /*bf16Dots=*/false, *registers, {}, {}, {}});
 }
 
 LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
@@ -353,6 +353,7 @@ LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
         "reads packed scales, for which the target has no kernel; leave out fp8-pack-scales");
   MatmulScales scales(op);
   bool split = op.getAccumulation() == Accumulation::split;
-  return registers ? lowerMatmul(builder, op, scales, {split, /*bf16Dots=*/false, *registers, {}, {}, {}})
-                   : lowerToLoops(builder, op, scales, split);
+  return registers
+             ? lowerToPackedGemm(builder, op, scales, {split, /*bf16Dots=*/false, *registers, {}, {}, {}})
+             : lowerToLoops(builder, op, scales, split);
 }

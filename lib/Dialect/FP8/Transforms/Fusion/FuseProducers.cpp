@@ -221,7 +221,7 @@ public:
 
 detail::Reason detail::explainProducer(linalg::GenericOp producer, OpResult result, Operation *cast) {
   ElementRegion region = *ElementRegion::of(cast);
-  const Value *input = llvm::find(region.inputs, result);
+  auto input = llvm::find(region.inputs, result);
   if (input == region.inputs.end())
     return "it is no operand of the cast's elements";
   bool withOtherReaders = !findOtherReaders(producer, cast).empty();
