@@ -5,6 +5,7 @@
 // Propagates sets of sources forward over a function, in program order.
 
 #include "fp8/Analysis/Reachability.h"
+#include "fp8/Analysis/Branches.h"
 #include "fp8/Analysis/RegionFlow.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -66,7 +67,8 @@ void Reachability::visit(Operation *op) {
 
 void Reachability::visitPlain(Operation *op) {
   llvm::BitVector all(count);
-  for (Value operand : op->getOperands())
+  // A branch without code is a branch: its result is not computed from its condition.
+  for (Value operand : getSelector(op) ? op->getOperands().drop_front() : op->getOperands())
     add(all, operand);
   // Bodies (of linalg ops, say) may read values from outside.
   llvm::SetVector<Value> captured;

@@ -59,3 +59,9 @@ SmallVector<Value> fp8::getOrigins(Value value) {
   }
   return origins;
 }
+
+Value fp8::getOnlyOrigin(Value value) {
+  SmallVector<Value> origins = getOrigins(value);
+  bool isOther = origins.size() == 1 && origins.front() != value;
+  return isOther && origins.front().getType() == value.getType() ? origins.front() : Value();
+}

@@ -91,11 +91,13 @@ static bool transferUses(ArrayRef<int64_t> from, ArrayRef<int64_t> to, DimUses &
   return true;
 }
 
+/// Returns what control flow forwards to a value; null if that is not one value.
+using Forwarding = function_ref<Value(Value)>;
+
 /// Takes one step through a view that keeps all elements; returns false if there is none.
-static bool stepThroughView(Value &value, DimUses &uses) {
-  SmallVector<Value> origins = getOrigins(value);
-  if (origins.size() == 1 && origins.front() != value && origins.front().getType() == value.getType()) {
-    value = origins.front();
+static bool stepThroughView(Value &value, DimUses &uses, Forwarding getForwarded) {
+  if (Value forwarded = getForwarded(value)) {
+    value = forwarded;
     return true;
   }
   Operation *op = value.getDefiningOp();
@@ -122,8 +124,9 @@ static bool stepThroughView(Value &value, DimUses &uses) {
 }
 
 /// Takes all steps. Visits no value twice, because a stack may be filled from itself.
-static void stepThroughViews(Value &value, DimUses &uses, llvm::SmallPtrSetImpl<Value> &seen) {
-  while (seen.insert(value).second && stepThroughView(value, uses)) {
+static void stepThroughViews(Value &value, DimUses &uses, llvm::SmallPtrSetImpl<Value> &seen,
+                             Forwarding getForwarded) {
+  while (seen.insert(value).second && stepThroughView(value, uses, getForwarded)) {
   }
 }
 
@@ -131,35 +134,36 @@ static void stepThroughViews(Value &value, DimUses &uses, llvm::SmallPtrSetImpl<
 // Numbers
 //===----------------------------------------------------------------------===//
 
-unsigned TensorIdentity::number(Value value) {
+unsigned TensorIdentity::number(Value value, Operation *reader) {
   auto slice = value.getDefiningOp<tensor::ExtractSliceOp>();
   if (!slice) {
-    auto [it, isNew] = values.try_emplace(equalValues.getLayout(value).tensor, count);
+    auto [it, isNew] = values.try_emplace(equalValues.getLayout(value, reader).tensor, count);
     count += isNew;
     return it->second;
   }
   std::vector<int64_t> key;
   for (ArrayRef<int64_t> part : {slice.getStaticOffsets(), slice.getStaticSizes(), slice.getStaticStrides()})
     key.insert(key.end(), part.begin(), part.end());
-  unsigned source = resolve(slice.getSource(), DimUses(slice.getSourceType().getRank(), kUnused)).tensor;
+  DimUses unused(slice.getSourceType().getRank(), kUnused);
+  unsigned source = resolve(slice.getSource(), std::move(unused), reader).tensor;
   auto [it, isNew] = slices.try_emplace({source, std::move(key)}, count);
   count += isNew;
   return it->second;
 }
 
-TensorUse TensorIdentity::resolve(Value value, DimUses uses) {
+TensorUse TensorIdentity::resolve(Value value, DimUses uses, Operation *reader) {
   llvm::SmallPtrSet<Value, 8> seen;
-  stepThroughViews(value, uses, seen);
+  stepThroughViews(value, uses, seen, [&](Value v) { return equalValues.getForwarded(v, reader); });
   DimUses kept;
   if (isa<RankedTensorType>(value.getType())) {
-    std::vector<unsigned> dims = equalValues.getLayout(value).dims;
+    std::vector<unsigned> dims = equalValues.getLayout(value, reader).dims;
     for (unsigned dim = 0; dim < dims.size(); ++dim) {
       unsigned place = llvm::find(dims, dim) - dims.begin();
       if (getShape(value)[place] != 1)
         kept.push_back(uses[place]);
     }
   }
-  return {number(value), std::move(kept)};
+  return {number(value, reader), std::move(kept)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -192,7 +196,7 @@ Value fp8::getParameter(Value value) {
     if (!isa<RankedTensorType>(value.getType()))
       return nullptr;
     DimUses unused(getShape(value).size(), kUnused);
-    stepThroughViews(value, unused, seen);
+    stepThroughViews(value, unused, seen, getOnlyOrigin);
   } while (stepThroughPart(value));
   if (!isa<FloatType>(getElementTypeOrSelf(value)))
     return nullptr;

@@ -5,13 +5,13 @@
 // Visits operations in program order, so that their operands are numbered before them.
 
 #include "fp8/Analysis/ValueNumbers.h"
+#include "fp8/Analysis/Branches.h"
 #include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Analysis/RegionFlow.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -20,6 +20,11 @@ static constexpr auto kIgnoreLocations = OperationEquivalence::IgnoreLocations;
 
 static bool hasVaryingOffset(tensor::ExtractSliceOp slice) {
   return llvm::is_contained(slice.getStaticOffsets(), ShapedType::kDynamic);
+}
+
+static bool hasOneElement(Value tensor) {
+  auto type = dyn_cast<RankedTensorType>(tensor.getType());
+  return type && type.hasStaticShape() && type.getNumElements() == 1;
 }
 
 Value fp8::getStackedValue(Value value) {
@@ -42,12 +47,35 @@ Value fp8::getStackedValue(Value value) {
   return insert.getSource();
 }
 
-/// Returns the value of the same type that `value` is a copy of, through loops and stacks.
-static Value getCopied(Value value) {
+/// Returns what the branch that `value` is a result of yields for it where `reader` is, in another branch of
+/// an equal selector; null for every other value.
+Value ValueNumbers::getTaken(Value value, Operation *reader) {
+  Operation *branch = value.getDefiningOp();
+  Value selector = reader ? getSelector(branch) : Value();
+  if (!selector || !open.insert(branch).second) // a loop may carry selectors round
+    return nullptr;
+  unsigned number = get(selector, branch);
+  Value taken;
+  for (Region *region = reader->getParentRegion(); region && !taken; region = region->getParentRegion())
+    if (std::optional<SelectorValue> known = getSelectorValue(*region);
+        known && get(known->selector, region->getParentOp()) == number)
+      taken = getYielded(value, *known);
+  open.erase(branch);
+  return taken;
+}
+
+Value ValueNumbers::getForwarded(Value value, Operation *reader) {
+  Value taken = getTaken(value, reader);
+  return taken ? taken : getOnlyOrigin(value);
+}
+
+/// Returns the value of the same type that `value` is a copy of, through loops, branches and stacks.
+Value ValueNumbers::getCopied(Value value, Operation *reader) {
   llvm::SmallPtrSet<Value, 4> seen; // a stack may be filled from itself
   while (seen.insert(value).second) {
-    SmallVector<Value> origins = getOrigins(value);
-    Value next = origins.size() == 1 && origins.front() != value ? origins.front() : getStackedValue(value);
+    Value next = getForwarded(value, reader);
+    if (!next)
+      next = getStackedValue(value);
     if (!next || next.getType() != value.getType())
       break;
     value = next;
@@ -65,8 +93,8 @@ ValueNumbers::ValueNumbers(FunctionOpInterface function) {
   });
 }
 
-unsigned ValueNumbers::get(Value value) {
-  auto [it, isNew] = numbers.try_emplace(getCopied(value), count);
+unsigned ValueNumbers::get(Value value, Operation *reader) {
+  auto [it, isNew] = numbers.try_emplace(getCopied(value, reader), count);
   count += isNew;
   return it->second;
 }
@@ -74,11 +102,38 @@ unsigned ValueNumbers::get(Value value) {
 void ValueNumbers::visit(Operation *op) {
   if (op->getNumResults() == 0 || !isMemoryEffectFree(op))
     return;
-  if (std::optional<Layout> layout = layOut(op))
+  auto extract = dyn_cast<tensor::ExtractOp>(op);
+  if (extract && hasOneElement(extract.getTensor()))
+    numbers[extract] = numberElement(extract.getTensor(), op);
+  else if (std::optional<Layout> layout = layOut(op))
     numbers[op->getResult(0)] = numberOf(std::move(*layout));
   else if (Operation *equal = findEqual(op))
     for (auto [result, known] : llvm::zip(op->getResults(), equal->getResults()))
       numbers[result] = get(known);
+}
+
+/// Returns the tensor that `tensor`, of one element, is a reshape or a broadcast of.
+Value ValueNumbers::getReshaped(Value tensor, Operation *reader) {
+  llvm::SmallPtrSet<Value, 4> seen;
+  while (seen.insert(tensor = getCopied(tensor, reader)).second) {
+    Operation *op = tensor.getDefiningOp();
+    std::optional<Rearrangement> view = op ? matchRearrangement(op) : std::nullopt;
+    if (isa_and_present<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op))
+      tensor = op->getOperand(0);
+    else if (view && !view->cast && hasOneElement(view->input))
+      tensor = view->input;
+  }
+  return tensor;
+}
+
+/// Returns the number of the only element of `tensor`.
+unsigned ValueNumbers::numberElement(Value tensor, Operation *reader) {
+  Value whole = getReshaped(tensor, reader);
+  if (auto made = whole.getDefiningOp<tensor::FromElementsOp>())
+    return get(made.getElements().front(), made);
+  auto [it, isNew] = elements.try_emplace(get(whole), count);
+  count += isNew;
+  return it->second;
 }
 
 //===----------------------------------------------------------------------===//
@@ -90,8 +145,8 @@ static std::vector<unsigned> identity(unsigned rank) {
   return std::vector<unsigned>(dims.begin(), dims.end());
 }
 
-ValueNumbers::Layout ValueNumbers::getLayout(Value value) {
-  unsigned number = get(value);
+ValueNumbers::Layout ValueNumbers::getLayout(Value value, Operation *reader) {
+  unsigned number = get(value, reader);
   auto layout = layouts.find(number);
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return layout != layouts.end() ? layout->second : Layout{number, identity(type ? type.getRank() : 0)};
@@ -114,7 +169,7 @@ std::optional<ValueNumbers::Layout> ValueNumbers::layOut(Operation *op) {
   std::optional<Rearrangement> view = matchRearrangement(op);
   if (!view || !view->map.isPermutation())
     return std::nullopt;
-  Layout layout = getLayout(view->input);
+  Layout layout = getLayout(view->input, op);
   if (view->cast) {
     const void *type = getElementTypeOrSelf(op->getResult(0)).getAsOpaquePointer();
     auto [it, isNew] = casts.try_emplace({layout.tensor, type}, count);
@@ -134,7 +189,7 @@ ValueNumbers::Layout ValueNumbers::layOutMatmul(MatmulOp op) {
   llvm::SmallMapVector<unsigned, unsigned, 4> loops;
   Layout operands[2];
   for (unsigned operand : {0, 1}) {
-    Layout layout = getLayout(op->getOperand(operand));
+    Layout layout = getLayout(op->getOperand(operand), op);
     operands[operand] = {layout.tensor, std::vector<unsigned>(layout.dims.size())};
     std::vector<unsigned> positions(layout.dims.size());
     for (auto [i, dim] : llvm::enumerate(layout.dims))
@@ -166,10 +221,10 @@ Operation *ValueNumbers::findEqual(Operation *op) {
     for (ArrayRef<int64_t> part : {slice.getStaticOffsets(), slice.getStaticSizes(), slice.getStaticStrides(),
                                    slice.getType().getShape()})
       key.insert(key.end(), part.begin(), part.end());
-    auto [it, isNew] = slices.try_emplace({get(slice.getSource()), std::move(key)}, op);
+    auto [it, isNew] = slices.try_emplace({get(slice.getSource(), op), std::move(key)}, op);
     return isNew ? nullptr : it->second;
   }
-  auto hashOperand = [&](Value operand) { return llvm::hash_value(get(operand)); };
+  auto hashOperand = [&](Value operand) { return llvm::hash_value(get(operand, op)); };
   std::vector<Operation *> &alike = operations[OperationEquivalence::computeHash(
       op, hashOperand, OperationEquivalence::ignoreHashValue, kIgnoreLocations)];
   for (Operation *other : alike)
@@ -185,7 +240,7 @@ bool ValueNumbers::areEqual(Operation *a, Operation *b) {
       a, b,
       [&](Value x, Value y) {
         auto known = inside.find(x);
-        return success(known != inside.end() ? known->second == y : get(x) == get(y));
+        return success(known != inside.end() ? known->second == y : get(x, a) == get(y, b));
       },
       [&](Value x, Value y) { inside[x] = y; }, kIgnoreLocations);
 }

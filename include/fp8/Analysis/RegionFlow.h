@@ -22,6 +22,9 @@ llvm::SmallVector<mlir::Value> getForwardedValues(mlir::Value value);
 /// its own origin.
 llvm::SmallVector<mlir::Value> getOrigins(mlir::Value value);
 
+/// Returns the origin of `value` if it is another value of the same type and the only origin; null otherwise.
+mlir::Value getOnlyOrigin(mlir::Value value);
+
 } // namespace fp8
 
 #endif // FP8_ANALYSIS_REGIONFLOW_H

@@ -28,17 +28,18 @@ struct TensorUse {
 
 /// Numbers tensors: values get the same number if they have the same elements up to rounding, in
 /// any shape and order. It looks through casts, transposes, reshapes, unit dimensions, values
-/// that loops forward unchanged, and stacks (tensors that one loop fills slice by slice at its
-/// induction variable and another loop reads at its own), and recognizes recomputed values.
+/// that loops forward unchanged, what the branch of an equal selector yields, and stacks (tensors that one
+/// loop fills slice by slice at its induction variable and another loop reads at its own), and recognizes
+/// recomputed values.
 class TensorIdentity {
 public:
   explicit TensorIdentity(mlir::FunctionOpInterface function) : equalValues(function) {}
-  /// Returns the tensor that `value` is a view of, with the uses of its dimensions; `uses` are those
-  /// of the dimensions of `value`.
-  TensorUse resolve(mlir::Value value, DimUses uses);
+  /// Returns the tensor that `value` is a view of as `reader`, an operand of which it is, reads it, with the
+  /// uses of its dimensions; `uses` are those of the dimensions of `value`.
+  TensorUse resolve(mlir::Value value, DimUses uses, mlir::Operation *reader);
 
 private:
-  unsigned number(mlir::Value value);
+  unsigned number(mlir::Value value, mlir::Operation *reader);
 
   ValueNumbers equalValues;
   llvm::DenseMap<unsigned, unsigned> values; ///< by their number among equal ones

@@ -12,6 +12,7 @@
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include <map>
 #include <optional>
 #include <tuple>
@@ -23,14 +24,21 @@ namespace fp8 {
 /// Numbers the values of a function: equal operations on equal values get equal numbers, also in
 /// different regions, across which common subexpressions are not eliminated. In addition:
 /// - a value that a loop forwards unchanged equals the value before the loop;
+/// - a result of a branch equals, in another branch of an equal selector, what the first one yields there;
 /// - a slice that one loop inserts into a stack equals the slice that another loop reads there;
 /// - all slices of one tensor at varying offsets count as equal;
+/// - the only element of a tensor is equal in all of its shapes;
 /// - matmuls are equal also if a transpose is folded into only one of them;
 /// - casts are equal in any form.
 class ValueNumbers {
 public:
   explicit ValueNumbers(mlir::FunctionOpInterface function);
-  unsigned get(mlir::Value value);
+  /// The number of `value` as `reader`, an operand of which it is, reads it; without a reader that of the
+  /// value anywhere.
+  unsigned get(mlir::Value value, mlir::Operation *reader = nullptr);
+  /// The value of the same type that control flow forwards to `value` as `reader` reads it; null if there is
+  /// none, or more than one.
+  mlir::Value getForwarded(mlir::Value value, mlir::Operation *reader);
 
   /// A value as a transpose of a tensor: dimension i of the value is dimension dims[i] of the
   /// tensor with number `tensor`.
@@ -41,9 +49,13 @@ public:
       return std::tie(tensor, dims) < std::tie(other.tensor, other.dims);
     }
   };
-  Layout getLayout(mlir::Value value);
+  Layout getLayout(mlir::Value value, mlir::Operation *reader = nullptr);
 
 private:
+  mlir::Value getTaken(mlir::Value value, mlir::Operation *reader);
+  mlir::Value getCopied(mlir::Value value, mlir::Operation *reader);
+  mlir::Value getReshaped(mlir::Value tensor, mlir::Operation *reader);
+  unsigned numberElement(mlir::Value tensor, mlir::Operation *reader);
   void visit(mlir::Operation *op);
   unsigned numberOf(Layout layout);
   std::optional<Layout> layOut(mlir::Operation *op);
@@ -59,8 +71,10 @@ private:
   /// and its element type.
   std::map<std::tuple<Layout, Layout, std::vector<unsigned>, const void *>, unsigned> products;
   std::map<std::pair<unsigned, const void *>, unsigned> casts; ///< by source number and type
+  llvm::DenseMap<unsigned, unsigned> elements; ///< of tensors of one element, by the tensor's number
   std::map<Layout, unsigned> numbersOfLayouts;
-  llvm::DenseMap<unsigned, Layout> layouts; ///< for numbers of transposes of another tensor
+  llvm::DenseMap<unsigned, Layout> layouts;     ///< for numbers of transposes of another tensor
+  llvm::SmallPtrSet<mlir::Operation *, 4> open; ///< branches whose selectors are being compared
   unsigned count = 0;
 };
 

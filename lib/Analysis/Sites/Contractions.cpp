@@ -67,7 +67,7 @@ static TensorUse resolveOperand(TensorIdentity &tensors, MatmulOp op, const Cont
     bool batch = llvm::is_contained(dims.batch, d), contracted = llvm::is_contained(dims.k, d);
     uses.push_back(batch ? kBatch : contracted ? kContracted : kFree);
   }
-  return tensors.resolve(op->getOperand(operand), std::move(uses));
+  return tensors.resolve(op->getOperand(operand), std::move(uses), op);
 }
 
 std::vector<Contraction> fp8::collectContractions(FunctionOpInterface function) {

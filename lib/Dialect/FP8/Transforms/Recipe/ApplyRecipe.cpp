@@ -150,7 +150,7 @@ private:
   static TensorKey tensorKey(const QuantizedOperand &operand, Program &program) {
     auto type = cast<RankedTensorType>(operand.source().getType());
     DimUses unused(type.getRank(), kUnused);
-    return {program.tensors.resolve(operand.source(), unused).tensor, operand.format().getAsOpaquePointer(),
+    return {program.tensors.resolve(operand.source(), unused, operand.product).tensor, operand.format().getAsOpaquePointer(),
             operand.recipe.getScaling().getAsOpaquePointer()};
   }
 

@@ -39,10 +39,9 @@ bool isDestination(Operation *op) { return isa<tensor::EmptyOp>(op) && llvm::all
 /// Replaces values that loops and branches forward unchanged by their origins.
 void readOrigins(ValueRange values) {
   for (Value value : values) {
-    SmallVector<Value> origins = getOrigins(value);
-    if (origins.size() == 1 && origins.front() != value && origins.front().getType() == value.getType() &&
-        origins.front().getParentRegion()->isAncestor(value.getParentRegion()))
-      value.replaceAllUsesWith(origins.front());
+    Value origin = getOnlyOrigin(value);
+    if (origin && origin.getParentRegion()->isAncestor(value.getParentRegion()))
+      value.replaceAllUsesWith(origin);
   }
 }
 
