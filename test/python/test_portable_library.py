@@ -57,7 +57,8 @@ def test_other_processors_have_the_same_values(bin_dir, tmp_path):
     np.testing.assert_allclose(results["native"][0], x @ h.astype(F32), rtol=0, atol=1e-4)  # sums of 192 products
 
 
-# What LLVM narrows to comparisons of bf16, whose constants it would round by a call: clipping by a norm, and a softmax.
+# Comparisons that LLVM narrows to bf16, whose constants it would round by a call: clipping by a norm, and a
+# softmax.
 COMPARED = {
     "scalar": ("arith.extf %b : bf16 to f64", lambda x, s: np.full(x.shape, s)),
     "element": ("arith.extf %a : bf16 to f64", lambda x, s: x),

@@ -59,7 +59,7 @@ protected:
   const Entry &entry;
   const fp8rt_communicator *communicator = nullptr;
   std::unique_ptr<cuda::StagedRanks> staged; // of a communicator in host memory, for a device
-  /// What a call passes. Its device, stream and profile are the derived class's to set.
+  /// The values that a call passes. Its device, stream and profile are the derived class's to set.
   fp8rt_call call = {};
 
 private:
