@@ -47,9 +47,9 @@ uint64_t bitsOf(const llvm::fltSemantics &format, float value) {
 double bfloat16(uint16_t bits) { return APFloat(APFloat::BFloat(), llvm::APInt(16, bits)).convertToDouble(); }
 
 /// Computes c = scale a b^T in bf16, from a and b in E4M3.
-class MatmulView {
+class Product {
 public:
-  MatmulView() : module(machine.load(Source(kMatmulPtx))), a(smallNumbers(1)), b(smallNumbers(2)) {
+  Product() : module(machine.load(Source(kProductPtx))), a(smallNumbers(1)), b(smallNumbers(2)) {
     out = allocate(2 * kSize * kSize);
     append(upload(codes(a)));
     append(upload(codes(b)));
@@ -126,7 +126,7 @@ struct Seconds {
   double wall = 0, processor = 0;
 };
 
-Seconds measure(MatmulView &product, const Settings &settings, double seconds) {
+Seconds measure(Product &product, const Settings &settings, double seconds) {
   using Clock = std::chrono::steady_clock;
   Seconds best, total;
   do {
@@ -157,7 +157,7 @@ bool fp8bench::benchMatmul(unsigned threads, double seconds) {
     settings.checks = level.checks;
     settings.races = level.races;
     settings.threads = threads;
-    MatmulView product;
+    Product product;
     if (!product.launch(settings) || !product.isRight())
       return false;
     const Seconds best = measure(product, settings, seconds);

@@ -9,8 +9,8 @@ func.func @main() attributes {fp8.mixed_precison = "bf16"} {
 
 // -----
 
-// expected-error @+1 {{attribute 'fp8.sate' is unknown; the nearest of the dialect's is 'fp8.state'}}
-func.func @main(%x: tensor<4xf32> {fp8.sate = "scale"}) {
+// expected-error @+1 {{attribute 'fp8.statee' is unknown; the nearest of the dialect's is 'fp8.state'}}
+func.func @main(%x: tensor<4xf32> {fp8.statee = "scale"}) {
   return
 }
 

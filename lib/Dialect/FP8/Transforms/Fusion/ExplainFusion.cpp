@@ -18,6 +18,12 @@ namespace fp8 {
 
 namespace {
 
+/// Returns whether `result` is a tensor with dimensions, and no scale or amax.
+bool isLarge(OpResult result) {
+  auto type = dyn_cast<RankedTensorType>(result.getType());
+  return type && type.getRank() != 0;
+}
+
 /// Returns whether fusion could put the operation that writes a tensor and `reader` in one loop.
 bool isReader(Operation *reader) {
   return isa<linalg::GenericOp, QuantizeOp, QuantizeBlocksOp, AmaxOp>(reader);
@@ -45,7 +51,7 @@ public:
         return;
       for (OpResult result : writer->getResults())
         for (OpOperand &read : result.getUses())
-          if (isa<TensorType>(result.getType()) && isReader(read.getOwner()))
+          if (isLarge(result) && isReader(read.getOwner()))
             tell(read, writer);
     });
     markAllAnalysesPreserved();

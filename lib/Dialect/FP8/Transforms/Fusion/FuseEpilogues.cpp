@@ -329,14 +329,23 @@ Operation *EpilogueFuser::apply(Operation *op, unsigned value, AmaxOp reader, Op
   return fused;
 }
 
+/// Returns whether `value` is computed from a result of `op`, in the same block.
+static bool isComputedFrom(Value value, Operation *op) {
+  Operation *source = value.getDefiningOp();
+  if (source == op)
+    return true;
+  return source && source->getBlock() == op->getBlock() && op->isBeforeInBlock(source) &&
+         llvm::any_of(source->getOperands(), [&](Value operand) { return isComputedFrom(operand, op); });
+}
+
 detail::Reason EpilogueFuser::explain(Operation *op, unsigned value, Operation *reader) {
   detail::Reason why;
   if (isSummed(getMap(op, value)))
     return "the result is a sum, which is complete only after the matmul";
   if (auto quantize = dyn_cast<QuantizeOp>(reader))
-    return !canCast(op, value, quantize, &why) || detail::canMeet(op, quantize, nullptr)
-               ? why
-               : "its scale is computed from what the matmul writes";
+    return isComputedFrom(quantize.getScale(), op) ? "its scale is computed from what the matmul writes"
+           : canCast(op, value, quantize, &why) && detail::canMeet(op, quantize, &why) ? ""
+                                                                                       : why;
   if (!ElementRegion::of(op)->amaxes.empty())
     return "the epilogue ends with a cast or an amax";
   auto generic = dyn_cast<linalg::GenericOp>(reader);
@@ -383,8 +392,6 @@ detail::Reason detail::explainEpilogue(Operation *matmul, OpResult result, Opera
     return "it has code of its own, or needs whole rows or blocks";
   ElementRegion region = *ElementRegion::of(matmul);
   unsigned number = result.getResultNumber();
-  if (number != 0 && number < region.firstExtra())
-    return "it reads a scale or an amax";
   IRRewriter rewriter(matmul->getContext());
   return EpilogueFuser(rewriter).explain(matmul, number == 0 ? 0 : number - region.firstExtra() + 1, reader);
 }
