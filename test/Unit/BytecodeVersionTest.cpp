@@ -82,7 +82,7 @@ TEST(BytecodeVersionTest, OwnVersionIsRead) {
 TEST(BytecodeVersionTest, AModuleOfThisBuildIsReadAgain) {
   MLIRContext context;
   context.loadDialect<fp8::FP8Dialect>();
-  auto module = parseSourceString<ModuleOp>("module attributes {fp8.recipe = #fp8.mx_scaling} {}", &context);
+  auto module = parseSourceString<ModuleOp>("module attributes {fp8.config = #fp8.mx_scaling} {}", &context);
   ASSERT_TRUE(module);
   std::string bytes;
   llvm::raw_string_ostream stream(bytes);

@@ -95,7 +95,7 @@ def test_operation_says_what_it_becomes(op):
 def test_attribute_example_parses(attribute, run):
     example = re.search(r"Example: `([^`]*)`", attribute["description"])
     assert example, "the description has no Example: `#fp8…`"
-    verifies(run, "module attributes {fp8.example = %s} {}\n" % example[1])
+    verifies(run, "module attributes {fp8.config = %s} {}\n" % example[1])
 
 
 def canonical(run, ir):

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Expands arith casts from and to FP8, also from integers, which upstream does not lower, and casts between f64
-// and bf16, and from f64 to f16, which may become calls of functions that compiler runtimes lack.
+// Expands arith casts from and to FP8, also from integers, which upstream does not lower, and casts between
+// f64 and bf16, and from f64 to f16, which may become calls of functions that compiler runtimes lack.
 
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Conversion/Passes.h"
@@ -171,8 +171,8 @@ private:
     op.erase();
   }
 
-  /// Widens bf16 to f64 by way of f32. LLVM narrows a comparison of the f64 with a constant to one of bf16, which
-  /// not all processors have, and rounds the constant by a call.
+  /// Widens bf16 to f64 by way of f32. LLVM narrows a comparison of the f64 with a constant to one of bf16,
+  /// which not all processors have, and rounds the constant by a call.
   static void widenTwice(arith::ExtFOp op) {
     OpBuilder builder(op);
     op.getInMutable().assign(arith::ExtFOp::create(builder, op.getLoc(), f32Like(op.getType()), op.getIn()));

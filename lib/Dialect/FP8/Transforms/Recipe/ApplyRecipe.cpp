@@ -150,8 +150,8 @@ private:
   static TensorKey tensorKey(const QuantizedOperand &operand, Program &program) {
     auto type = cast<RankedTensorType>(operand.source().getType());
     DimUses unused(type.getRank(), kUnused);
-    return {program.tensors.resolve(operand.source(), unused, operand.product).tensor, operand.format().getAsOpaquePointer(),
-            operand.recipe.getScaling().getAsOpaquePointer()};
+    return {program.tensors.resolve(operand.source(), unused, operand.product).tensor,
+            operand.format().getAsOpaquePointer(), operand.recipe.getScaling().getAsOpaquePointer()};
   }
 
   LogicalResult addReader(const QuantizedOperand &operand, Program &program) {
