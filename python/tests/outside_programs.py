@@ -31,7 +31,7 @@ while True:
 """
 #: Takes a request; what it does then comes after.
 ASKED = "receive_message(channel)\nprint('assertion', file=sys.stderr, flush=True)\n"
-HALF_AN_ANSWER = ASKED + "channel.sendall(MESSAGE.pack(WORD, 2, 1000) + b'{}' + b'half')"
+HALF_AN_ANSWER = ASKED + "os.write(channel, MESSAGE.pack(WORD, 2, 1000) + b'{}' + b'half')"
 KILLED = ASKED + "os.kill(os.getpid(), signal.SIG{})"
 
 

@@ -110,10 +110,10 @@ DEATHS = {
     "were ended with exit code 3": ASKED + "sys.exit(3)",
     "were ended with exit code 0": ASKED + "sys.exit(0)",
     "were ended with exit code 0 ": HALF_AN_ANSWER,
-    "gave an answer that cannot be read": ASKED + "channel.sendall(b'LLVM ERROR: ' * 1000); time.sleep(60)",
-    "gave an answer that cannot be read ": ASKED + "channel.sendall(MESSAGE.pack(WORD, 3, 0) + b'{,}'); time.sleep(60)",
-    "gave an answer that cannot be read  ": ASKED + "channel.sendall(MESSAGE.pack(WORD, 3, 0) + b'\\xff\\xff\\xff'); time.sleep(60)",
-    "gave an answer that cannot be read   ": ASKED + "channel.sendall(MESSAGE.pack(WORD, 2, 0) + b'[]'); time.sleep(60)",
+    "gave an answer that cannot be read": ASKED + "os.write(channel, b'LLVM ERROR: ' * 1000); time.sleep(60)",
+    "gave an answer that cannot be read ": ASKED + "os.write(channel, MESSAGE.pack(WORD, 3, 0) + b'{,}'); time.sleep(60)",
+    "gave an answer that cannot be read  ": ASKED + "os.write(channel, MESSAGE.pack(WORD, 3, 0) + b'\\xff\\xff\\xff'); time.sleep(60)",
+    "gave an answer that cannot be read   ": ASKED + "os.write(channel, MESSAGE.pack(WORD, 2, 0) + b'[]'); time.sleep(60)",
 }
 
 
@@ -146,7 +146,7 @@ def test_a_death_while_nothing_is_asked_does_no_harm(passes):
 def test_a_process_that_closes_the_socket_and_lives_is_ended(passes, monkeypatch):
     monkeypatch.setattr(_outside, "_PATIENCE", 0.1)
     with pytest.raises(fp8.CompileError, match="stopped in the middle of an answer"):
-        passes(ASKED + "channel.close(); time.sleep(300)")
+        passes(ASKED + "os.close(channel); time.sleep(300)")
     assert outside_programs.children() == []
 
 
@@ -158,7 +158,7 @@ def test_without_a_place_for_the_input_a_death_is_still_an_exception(passes, mon
 
 
 @pytest.mark.parametrize(
-    "body", [ASKED + "end_with(channel, True)\nctypes.PyDLL(None).sleep(300)", "time.sleep(300)", ASKED + "channel.sendall(WORD); time.sleep(300)"]
+    "body", [ASKED + "end_with(channel, True)\nctypes.PyDLL(None).sleep(300)", "time.sleep(300)", ASKED + "os.write(channel, WORD); time.sleep(300)"]
 )
 def test_passes_have_a_time_limit(passes, body, monkeypatch):
     assert (fp8.config.compile_timeout, _outside.LIMIT) == (None, 600)
@@ -209,7 +209,7 @@ time.sleep(0.5)
 try: run("p" * 10**7)
 except fp8.CompileError: print("exception")
 """
-    assert output_of(start("channel.close()", code)) == "exception\n"
+    assert output_of(start("os.close(channel)", code)) == "exception\n"
 
 
 def test_no_process_is_left_at_the_end(start):

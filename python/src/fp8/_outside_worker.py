@@ -16,7 +16,6 @@ import os
 import resource
 import select
 import signal
-import socket
 import struct
 import sys
 import types
@@ -25,30 +24,33 @@ from typing import Any
 #: What a message begins with: a word, then the bytes of its header in JSON, and of its body.
 MESSAGE = struct.Struct("<8sIQ")
 WORD = b"fp8 mlir"
+MANY_BYTES = 2**24
 
 
-def receive(channel: socket.socket, count: int) -> bytes:
+def receive(channel: int, count: int) -> bytes:
     """That many bytes. Raises EOFError where the other end is closed before."""
-    data = bytearray(count)
-    view = memoryview(data)
-    while view:
-        if not (got := channel.recv_into(view)):
+    parts = []
+    while count:
+        if not (part := os.read(channel, min(count, 2**20))):
             raise EOFError
-        view = view[got:]
-    return bytes(data)
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
 
 
-def receive_message(channel: socket.socket) -> tuple[Any, bytes]:
+def receive_message(channel: int) -> tuple[Any, bytes]:
     word, header, body = MESSAGE.unpack(receive(channel, MESSAGE.size))
     if word != WORD:
         raise EOFError
     return json.loads(receive(channel, header)), receive(channel, body)
 
 
-def send_message(channel: socket.socket, header: dict[str, Any], body: bytes = b"") -> None:
+def send_message(channel: int, header: dict[str, Any], body: bytes = b"") -> None:
     head = json.dumps(header).encode()
-    channel.sendall(MESSAGE.pack(WORD, len(head), len(body)) + head)
-    channel.sendall(body)
+    for part in (MESSAGE.pack(WORD, len(head), len(body)) + head, body):
+        view = memoryview(part)
+        while view:
+            view = view[os.write(channel, view) :]
 
 
 class Passes:
@@ -61,6 +63,7 @@ class Passes:
         self.passmanager: Any = importlib.import_module(f"{package}.passmanager")
         self.prepare(package)
         self.context = self.make_context()
+        self.seen = 0
 
     def prepare(self, package: str) -> None:
         """Registers what the package does not register by itself."""
@@ -95,9 +98,11 @@ class Passes:
             except ValueError as error:  # Of the pipeline, or from bytes that are no program.
                 return {"refused": [{"message": "; ".join(messages) or str(error)}], "is_parsed": is_parsed}, b""
 
-    def renew(self) -> None:
-        """Frees what the last program left."""
-        self.context = self.make_context()
+    def renew(self, size: int) -> None:
+        """After a program of that many bytes, frees what programs left in the context, once they were many."""
+        self.seen += size
+        if self.seen > MANY_BYTES:
+            self.seen, self.context = 0, self.make_context()
 
     def describe(self, diagnostic: Any) -> dict[str, Any]:
         location = self.ir.Location.from_attr(diagnostic.location.attr)  # Of its own class.
@@ -170,13 +175,18 @@ def load(package: str, folder: str, version: str) -> Passes:
     if sys.hexversion != int(version):
         raise ImportError(f"it is Python {sys.version.split()[0]}, and the package is another's")
     sys.path.append(folder)  # Last: nothing there is taken for a module of Python's own.
+    # What a package imports at its top takes time, and the bindings do not need it.
+    names = package.split(".")
+    for end in range(1, len(names) + 1):
+        module = sys.modules[".".join(names[:end])] = types.ModuleType(".".join(names[:end]))
+        module.__path__ = [os.path.join(folder, *names[:end])]
     return PACKAGES[package](package)
 
 
-def take_channel() -> socket.socket:
+def take_channel() -> int:
     """The socket, out of the way of whatever reads standard input or writes standard output; a death leaves no file."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    channel = socket.socket(fileno=os.dup(0))
+    channel = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
@@ -184,7 +194,7 @@ def take_channel() -> socket.socket:
     return channel
 
 
-def end_with(channel: socket.socket, is_on: bool) -> None:
+def end_with(channel: int, is_on: bool) -> None:
     """While it is on, the system ends this process when the other end of the socket is closed: code of a pass may hold Python's lock for ever."""
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
@@ -214,7 +224,7 @@ def main() -> None:
         end_with(channel, False)
         header["kilobytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         send_message(channel, header, body)
-        passes.renew()
+        passes.renew(len(program) + len(body))
 
 
 if __name__ == "__main__":

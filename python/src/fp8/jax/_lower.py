@@ -62,6 +62,7 @@ def lower(traced: jax.stages.Traced, place: Location | None = None) -> ir.Module
 
 def module_to_linalg(module: ir.Module, advice: str = _unsupported.ADVICE) -> None:
     """Lowers a module of StableHLO in place; call it with the module's context entered. Raises UnsupportedError."""
+    load_dialects(module.context)
     try:
         run(_SIMPLIFY, module)
         _rewrites.rewrite(module)
@@ -114,10 +115,14 @@ def run(pipeline: str, module: ir.Module) -> None:
         module.body.append(new)
 
 
+def load_dialects(context: ir.Context) -> None:
+    """Loads what passes and `_rewrites` make; call it with the context entered. It fills the time in which the first process for passes starts."""
+    passmanager.PassManager.parse(_TO_LINALG).run(ir.Module.parse("").operation)  # On nothing, as passes load the dialects of their results.
+    _rewrites.load_dialects(context)
+
+
 def parse(program: bytes) -> ir.Module:
     """What jaxlib's passes answered. Raises CompileError where it is no module."""
-    # On nothing, for the dialects that it loads.
-    passmanager.PassManager.parse(_TO_LINALG).run(ir.Module.parse("").operation)
     try:
         return ir.Module.parse(program)
     except ir.MLIRError as error:

@@ -39,7 +39,8 @@ def to_linalg(source: bytes, name: str) -> bytes:
 
     `name` is the file in locations that have none. Raises CompileError and UnsupportedError.
     """
-    with mlir.make_ir_context():
+    with mlir.make_ir_context() as context:
+        _lower.load_dialects(context)
         try:
             module = _parse(source)
             _replace_loops(module)
