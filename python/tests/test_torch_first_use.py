@@ -4,6 +4,7 @@
 """What goes wrong while fp8.torch lowers a graph: torch-mlir's passes crash, take too long, or are interrupted."""
 
 import functools
+import inspect
 import os
 import pathlib
 import signal
@@ -13,18 +14,9 @@ import tempfile
 import time
 
 import fp8.torch
+import outside_programs
 import pytest
 import torch
-
-SOURCE = pathlib.Path(fp8.__file__).resolve().parents[1]
-
-
-def passes_are(monkeypatch, folder, text):
-    """Puts a script in the place of the process that runs torch-mlir's passes."""
-    script = folder / "passes"
-    script.write_text("#!/bin/sh\n" + text)
-    script.chmod(0o755)
-    monkeypatch.setattr("fp8.torch._passes._TOOL", script)
 
 
 def double(x):
@@ -42,12 +34,13 @@ def compile_double():
 
 @pytest.mark.parametrize(("name", "number"), [("ABRT", r"6 \(Aborted\)"), ("SEGV", r"11 \(Segmentation fault\)"), ("KILL", r"9 \(Killed\)")])
 def test_passes_that_are_killed_keep_the_input(name, number, tmp_path, monkeypatch, fresh_cache):
-    with monkeypatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", str(tmp_path))
-        passes_are(patch, tmp_path, f"echo assertion >&2; kill -{name} $$")
-        with pytest.raises(fp8.CompileError, match=rf"^iree-opt was ended by signal {number}; the input is kept in .*; please report it") as info:
+    with outside_programs.in_place(monkeypatch, tmp_path, outside_programs.KILLED.format(name)):
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        message = rf"the passes of torch-mlir of iree-base-compiler [\d.]+ were ended by signal {number}; the input is kept in .*: please report it"
+        with pytest.raises(fp8.CompileError, match=message) as info:
             compile_double()
     assert info.value.notes == ("assertion",)
+    assert (info.value.location.file, info.value.location.line) == (__file__, inspect.getsourcelines(double)[1] + 1)
     kept = pathlib.Path(info.value.source_path)
     assert "torch.aten.add" in kept.read_text()
     assert 'test_torch_first_use.py":' in kept.read_text()
@@ -56,41 +49,42 @@ def test_passes_that_are_killed_keep_the_input(name, number, tmp_path, monkeypat
     assert torch.equal(compile_double(), torch.full((4,), 2.0))
 
 
-def test_passes_that_fail_without_a_location_say_why(tmp_path, monkeypatch):
-    passes_are(monkeypatch, tmp_path, "echo LLVM ERROR: out of memory >&2; exit 1")
-    with pytest.raises(fp8.CompileError, match=r"^torch-mlir cannot lower the graph: LLVM ERROR: out of memory$"):
-        compile_double()
+def test_passes_that_fail_without_a_location_are_an_error_at_the_users_line(tmp_path, monkeypatch):
+    body = outside_programs.ASKED + "send_message(channel, {'refused': [{'message': 'it is too large'}], 'is_parsed': True}); time.sleep(60)"
+    with outside_programs.in_place(monkeypatch, tmp_path, body):
+        with pytest.raises(fp8.CompileError, match=r": torch-mlir cannot lower the graph: it is too large$") as info:
+            compile_double()
+    assert (info.value.location.file, info.value.location.line) == (__file__, inspect.getsourcelines(double)[1] + 1)
 
 
 def test_passes_have_a_time_limit(tmp_path, monkeypatch):
-    passes_are(monkeypatch, tmp_path, "exec sleep 60")
-    monkeypatch.setattr(fp8.config, "compile_timeout", 0.2)
-    with pytest.raises(fp8.CompileError, match=r"iree-opt took more than 0.2 s \(fp8.config.compile_timeout\)"):
-        compile_double()
+    with outside_programs.in_place(monkeypatch, tmp_path, "time.sleep(60)"):
+        monkeypatch.setattr(fp8.config, "compile_timeout", 0.2)
+        with pytest.raises(fp8.CompileError, match=r"the passes of torch-mlir .* took more than 0.2 s \(fp8.config.compile_timeout\)"):
+            compile_double()
 
 
 INTERRUPTED = """
-import pathlib, sys, torch, fp8.torch
-fp8.torch._passes._TOOL = pathlib.Path(sys.argv[1])
-try: torch.compile(lambda x: x + x, backend=fp8.torch.backend())(torch.ones(4))
-except KeyboardInterrupt: print("interrupted")
+import torch, fp8.torch
+compile_double = lambda: torch.compile(lambda x: x + x, backend=fp8.torch.backend())(torch.ones(4))
+try: compile_double()
+except KeyboardInterrupt: print("interrupted", outside_programs.children())
 """
 
 
 def test_ctrl_c_ends_the_passes(tmp_path):
-    marker, script = tmp_path / "pid", tmp_path / "passes"
-    script.write_text(f"#!/bin/sh\necho $$ > {marker}; exec sleep 300")
-    script.chmod(0o755)
+    marker = tmp_path / "pid"
+    body = f"receive_message(channel)\npathlib.Path({str(marker)!r}).write_text(str(os.getpid())); time.sleep(300)"
+    code = outside_programs.script(tmp_path, body, INTERRUPTED)
     # A shell starts background jobs with SIGINT ignored, which the child would inherit from this process.
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, script], env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdout=subprocess.PIPE, text=True, preexec_fn=heed
-    )
+    environment = {**os.environ, "PYTHONPATH": str(outside_programs.SOURCE)}
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=heed)
     deadline = time.monotonic() + 120
     while not (marker.exists() and marker.read_text()) and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=120)[0] == "interrupted\n"
+    assert process.communicate(timeout=120)[0] == "interrupted []\n"
     assert not pathlib.Path(f"/proc/{int(marker.read_text())}").exists()
 
 

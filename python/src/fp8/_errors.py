@@ -12,7 +12,7 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 
@@ -59,6 +59,17 @@ class CompileError(Error):
     def __str__(self) -> str:
         place = f"{self.location}: " if self.location else ""
         return "\n".join([place + self.message, *self.notes])
+
+
+@contextlib.contextmanager
+def placed(location: Location | None) -> Iterator[None]:
+    """Gives a CompileError of the block that has no location this one."""
+    try:
+        yield
+    except CompileError as error:
+        if error.location is not None or location is None:
+            raise
+        raise type(error)(error.message, location, error.notes, error.source_path) from None
 
 
 class UnsupportedError(CompileError, NotImplementedError):

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""fp8-compile and fp8-opt as processes, and their errors as exceptions."""
+"""fp8-compile and fp8-opt as processes, and their errors as exceptions. Passes of others: `_outside`."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ DIAGNOSTIC = re.compile(r"^(.*?):(\d+):(\d+): (error|warning|remark|note): (.*)$
 _UNSUPPORTED = re.compile(r"has no lowering|have no lowering|not found for custom op|is not known here|is not supported")
 
 
-def run(command: Sequence[str], text: bytes, folder: pathlib.Path | None, tool: pathlib.Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Runs `tool`, else the tool of this package that is called command[0], on `text`. Raises CompileError after the time limit."""
-    tool = tool or _tools.find(command[0])
+def run(command: Sequence[str], text: bytes, folder: pathlib.Path | None) -> subprocess.CompletedProcess[bytes]:
+    """Runs the tool of this package that is called command[0], on `text`. Raises CompileError after the time limit."""
+    tool = _tools.find(command[0])
     log.debug("%s", " ".join([str(tool), *command[1:]]))
     environment = {**os.environ, "FP8_CACHE_DIR": str(config.cache_dir)}
-    with _interrupts_held() as deliver:
+    with interrupts_held() as deliver:
         process = subprocess.Popen(command, executable=tool, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=environment)
     try:
         deliver()
@@ -53,20 +53,31 @@ def raise_if_killed(done: subprocess.CompletedProcess[bytes], text: bytes) -> No
     """Raises CompileError for a process that a signal ended; keeps its input in a file that stays when this process ends."""
     if done.returncode >= 0:
         return
-    kept = None
-    with contextlib.suppress(OSError):
-        kept = pathlib.Path(tempfile.mkdtemp(prefix="fp8-killed-")) / "source.mlir"
-        kept.write_bytes(text)
+    kept = keep(text)
     where = f"; the input is kept in {kept}" if kept else ""
     raise CompileError(
-        f"{done.args[0]} was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}){where}; please report it",
+        f"{done.args[0]} was {ended(done.returncode)}{where}; please report it",
         notes=tuple(decode(done.stderr).splitlines()[-20:]),
-        source_path=str(kept) if kept else None,
+        source_path=kept,
     )
 
 
+def keep(text: bytes) -> str | None:
+    """The path of a new file with the input of a process that died; None where no file can be written."""
+    with contextlib.suppress(OSError):
+        kept = pathlib.Path(tempfile.mkdtemp(prefix="fp8-killed-")) / "source.mlir"
+        kept.write_bytes(text)
+        return str(kept)
+    return None
+
+
+def ended(code: int) -> str:
+    """How a process ended: "ended by signal 6 (Aborted)", "ended with exit code 3"."""
+    return f"ended by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"ended with exit code {code}"
+
+
 @contextlib.contextmanager
-def _interrupts_held() -> Iterator[Callable[[], None]]:
+def interrupts_held() -> Iterator[Callable[[], None]]:
     """Keeps Ctrl-C back within the block: an interrupt while a process starts would leave it running.
 
     Yields the function that handles, afterwards, what was kept back.

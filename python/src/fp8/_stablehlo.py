@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from . import _outside
 from ._errors import MissingToolError
 from ._frameworks import INSTALL
 
@@ -29,6 +30,7 @@ def is_stablehlo(program: bytes) -> bool:
 
 def to_linalg(program: bytes, name: str) -> bytes:
     """A program in StableHLO as the text that fp8-compile reads. Raises MissingToolError without JAX, CompileError, UnsupportedError."""
+    _outside.start(_outside.JAXLIB)  # While JAX is loaded.
     try:
         from .jax import _stablehlo
     except ImportError as error:

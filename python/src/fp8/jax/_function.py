@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _compile
+from .. import _compile, _outside
 from .._errors import hiding_frames
 from .._library import Library
 from .._report import Report
@@ -111,6 +111,7 @@ class _Pair:
     """Forward and backward compiled for arguments of one structure, shapes and types; called with their leaves."""
 
     def __init__(self, fun: Callable[..., Any], arguments: Any, options: Mapping[str, Any]) -> None:
+        _outside.start(_outside.JAXLIB)
         self._types = jax.tree.leaves(arguments)
         self._trace(fun, *arguments)
         modules = {"forward": self._forward, "backward": self._backward}

@@ -3,19 +3,22 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A traced JAX function as linalg on tensors: the text that fp8-compile reads.
 
-jaxlib's own MLIR does all of it. The lowering is for a platform that JAX does not know, so that every
+jaxlib's own MLIR does all of it, its passes in a process of their own. The lowering is for a platform that JAX does not know, so that every
 primitive takes its default rule (no custom calls of the CPU backend), but for those in `RULES`.
 Functions that JAX lowers on their own stay so: fp8-compile inlines them.
 """
 
 from __future__ import annotations
 
+import io
+
 import jax
 from jax._src.interpreters import mlir
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
 
-from .._errors import Location, UnsupportedError
+from .. import _outside
+from .._errors import CompileError, Location, UnsupportedError, placed
 from . import _complex, _conversions, _primitives, _rewrites, _unsupported
 from ._places import in_scope, scope_and_place, set_locations, split, with_file
 
@@ -37,7 +40,8 @@ def to_linalg(traced: jax.stages.Traced, place: Location | None = None) -> ir.Mo
     module = lower(traced, place)
     with module.context:
         _complex.split(module)
-        module_to_linalg(module)
+        with placed(place):
+            module_to_linalg(module)
         if place:
             set_locations(module.operation, lambda location: with_file(location, place))
     return module
@@ -58,13 +62,14 @@ def lower(traced: jax.stages.Traced, place: Location | None = None) -> ir.Module
 
 def module_to_linalg(module: ir.Module, advice: str = _unsupported.ADVICE) -> None:
     """Lowers a module of StableHLO in place; call it with the module's context entered. Raises UnsupportedError."""
+    load_dialects(module.context)
     try:
         run(_SIMPLIFY, module)
         _rewrites.rewrite(module)
         run(_TO_LINALG, module)
-    except ir.MLIRError as error:  # An operation that one of jaxlib's passes makes and refuses.
-        first = error.error_diagnostics[0]
-        scope, location = scope_and_place(first.location)
+    except _outside.Refused as error:  # An operation that one of jaxlib's passes makes and refuses.
+        first = error.diagnostics[0]
+        scope, location = scope_and_place(parse_location(first.location))
         raise UnsupportedError(in_scope(*split(scope), f"jaxlib cannot lower this: {first.message}; {advice}"), location) from None
     _conversions.as_xla(module)
     _unsupported.check_operations(module, advice)
@@ -100,7 +105,32 @@ def rename(module: ir.Module, name: str) -> None:
 
 
 def run(pipeline: str, module: ir.Module) -> None:
-    passmanager.PassManager.parse(pipeline).run(module.operation)
+    """Runs jaxlib's passes on a module in place; call it with the module's context entered. Raises _outside.Refused, CompileError."""
+    program = io.BytesIO()
+    module.operation.write_bytecode(program)
+    done = parse(_outside.run(_outside.JAXLIB, pipeline, program.getvalue(), lambda: text(module).encode()))
+    for old in list(module.body.operations):
+        old.operation.erase()
+    for new in list(done.body.operations):
+        module.body.append(new)
+
+
+def load_dialects(context: ir.Context) -> None:
+    """Loads what passes and `_rewrites` make; call it with the context entered. It fills the time in which the first process for passes starts."""
+    passmanager.PassManager.parse(_TO_LINALG).run(ir.Module.parse("").operation)  # On nothing, as passes load the dialects of their results.
+    _rewrites.load_dialects(context)
+
+
+def parse(program: bytes) -> ir.Module:
+    """What jaxlib's passes answered. Raises CompileError where it is no module."""
+    try:
+        return ir.Module.parse(program)
+    except ir.MLIRError as error:
+        raise CompileError(f"the passes of {_outside.JAXLIB} gave a program that cannot be read: {error}") from None
+
+
+def parse_location(location: str) -> ir.Location:
+    return ir.Module.parse(f"module {{}} {location}").operation.location
 
 
 def _drop_attributes(module: ir.Module) -> None:

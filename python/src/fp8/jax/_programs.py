@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 
+from .. import _outside
 from . import _devices, _leaves
 from ._chosen import Chosen, is_traced, parameters_of
 from ._program import Program, trace_context
@@ -112,6 +113,7 @@ class Programs:
         key = (tree, tuple(jax.typeof(leaf) if is_traced(leaf) else leaf for leaf in leaves), trace_context())
         with self._lock:
             if key not in self._programs:
+                _outside.start(_outside.JAXLIB)
                 if self.static_leaves:
                     _leaves.check_static(self._static.without(args, kwargs))
                 else:

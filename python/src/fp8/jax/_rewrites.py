@@ -18,10 +18,14 @@ from jaxlib.mlir import ir
 from ._control_flow import Builder, is_empty, replace, tensor_type, to_scf_if, to_scf_loop, to_scf_switch
 
 
+def load_dialects(context: ir.Context) -> None:
+    """Loads the dialects of what is made here, as jaxlib does on first use."""
+    for dialect in ("scf", "tensor", "arith"):
+        context.dialects[dialect]
+
+
 def rewrite(module: ir.Module) -> None:
     """Replaces every operation named in the table at the end of this file, innermost first."""
-    for dialect in ("scf", "tensor", "arith"):
-        module.context.dialects[dialect]  # Loads the dialect, which jaxlib does on first use.
     found: list[ir.Operation] = []
 
     def collect(op: ir.Operation) -> ir.WalkResult:

@@ -23,6 +23,7 @@ from jax._src.interpreters import mlir
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from .. import _outside
 from .._errors import CompileError, Location, UnsupportedError
 from . import _lower, _places, _primitives
 
@@ -38,39 +39,30 @@ def to_linalg(source: bytes, name: str) -> bytes:
 
     `name` is the file in locations that have none. Raises CompileError and UnsupportedError.
     """
-    with mlir.make_ir_context():
-        module = _parse(source, name)
+    with mlir.make_ir_context() as context:
+        _lower.load_dialects(context)
         try:
-            _lower.run(_PREPARE, module)
+            module = _parse(source)
             _replace_loops(module)
             carried = {_name(function): _carried(function) for function in module.body.operations}
             _lower.module_to_linalg(module, _ADVICE)
-        except UnsupportedError as error:
-            raise UnsupportedError(error.message, _named(error.location, name)) from None
+        except CompileError as error:
+            raise type(error)(error.message, _named(error.location, name), error.notes, error.source_path) from None
         _complete(module, carried, name)
         return _lower.text(module).replace(f'loc("{_TEXT}":', f'loc("{name}":').encode()
 
 
-def _parse(source: bytes, name: str) -> ir.Module:
-    messages: list[str] = []
-
-    def note(diagnostic: Any) -> bool:
-        messages.append(diagnostic.message)
-        return True
-
-    context = ir.Context.current
-    with context.attach_diagnostic_handler(note):
-        try:
-            if not source.startswith(b"ML\xefR"):
-                return ir.Module.parse(source.decode())
-            if source[5:].startswith(b"StableHLO"):  # After the format's version.
-                return stablehlo.deserialize_portable_artifact(context, source)
-            return ir.Module.parse(source)
-        except ir.MLIRError as error:
-            first = error.error_diagnostics[0]
-            raise CompileError(first.message, _named(_places.place(ir.FileLineColLoc(first.location)), name)) from None
-        except ValueError:
-            raise CompileError(f"not a program in StableHLO that jaxlib {jaxlib.__version__} reads: {'; '.join(messages)}", Location(name, 1, 1)) from None
+def _parse(source: bytes) -> ir.Module:
+    """The program, without composites and chlo. It is read where jaxlib's passes run: its parser may die as they may."""
+    try:
+        return _lower.parse(_outside.run(_outside.JAXLIB, _PREPARE, source))
+    except _outside.Refused as error:
+        first = error.diagnostics[0]
+        if error.is_parsed:
+            raise UnsupportedError(f"jaxlib cannot lower this: {first.message}; {_ADVICE}", first.place) from None
+        if not first.location:
+            raise CompileError(f"not a program in StableHLO that jaxlib {jaxlib.__version__} reads: {first.message}") from None
+        raise CompileError(first.message, first.place) from None
 
 
 def _named(location: Location | None, name: str) -> Location:

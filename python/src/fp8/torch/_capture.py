@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx import GraphModule, Node
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from .. import _outside
 from .._errors import Location, UnsupportedError
 from ._import import OWN_FOLDERS, clean_path, user_line
 
@@ -26,6 +27,7 @@ aten = torch.ops.aten
 @contextlib.contextmanager
 def tracing() -> Iterator[None]:
     """Settings under which AOT autograd captures: attention as products and softmax, LSTMs as products."""
+    _outside.start(_outside.TORCH_MLIR)  # What is captured goes through its passes.
     # torch.backends.mkldnn.flags would also set, and warn about, TF32.
     mkldnn = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)

@@ -22,7 +22,7 @@ from torch._ops import HigherOrderOperator
 from torch.fx import Graph, GraphModule, Node
 
 from .. import _compile, _process
-from .._errors import CompileError, Location, MissingToolError, UnsupportedError, warn
+from .._errors import CompileError, Location, MissingToolError, UnsupportedError, placed, warn
 from .._frameworks import INSTALL
 from .._library import Library
 from .._report import Report
@@ -63,7 +63,8 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
             if function.operation.name == "func.func" and names:
                 _name_arguments(function, names.get(ir.StringAttr(function.attributes["sym_name"]).value, ()))
         text = str(importer.module.operation.get_asm(enable_debug_info=True))
-    return write_loops(_passes.run(text))
+    with placed(first_line(graphs.values())):
+        return write_loops(_passes.run(text))
 
 
 def _import(importer: Any, name: str, graph: Graph) -> None:
