@@ -128,13 +128,19 @@ func.func public @main(%x: tensor<5x2x{dtype}>, %p: tensor<4x1xi32>, %u: tensor<
 }}"""
 
 
+def larger(old, new):
+    """Zeros by their signs."""
+    return np.where((old > new) | ((old == new) & ~np.signbit(old)), old, new)
+
+
 REGIONS = {
     "constant": ("%c = stablehlo.constant dense<1.5> : tensor<DT>\n %r = stablehlo.add %b, %c : tensor<DT>", lambda old, new: new + old.dtype.type(1.5)),
     "unary": ("%0 = stablehlo.floor %b : tensor<DT>\n %1 = stablehlo.negate %0 : tensor<DT>\n %r = stablehlo.maximum %a, %1 : tensor<DT>",
               lambda old, new: np.maximum(old, -np.floor(new))),
-    "call": ("%0 = func.call @twice(%b) : (tensor<DT>) -> tensor<DT>\n %r = stablehlo.maximum %a, %0 : tensor<DT>", lambda old, new: np.maximum(old, new + new)),
+    "call": ("%0 = func.call @twice(%b) : (tensor<DT>) -> tensor<DT>\n %r = stablehlo.maximum %a, %0 : tensor<DT>",
+             lambda old, new: np.maximum(old, new + new)),
     "total order": ("%0 = stablehlo.compare GT, %a, %b, TOTALORDER : (tensor<DT>, tensor<DT>) -> tensor<i1>\n"
-                    "%r = stablehlo.select %0, %a, %b : tensor<i1>, tensor<DT>", lambda old, new: np.where((old > new) | ((old == new) & ~np.signbit(old)), old, new)),
+                    "%r = stablehlo.select %0, %a, %b : tensor<i1>, tensor<DT>", larger),
     "of the old alone": ("%r = stablehlo.abs %a : tensor<DT>", lambda old, new: np.abs(old)),
 }  # fmt: skip
 

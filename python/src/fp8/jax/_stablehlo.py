@@ -23,6 +23,9 @@ from . import _loops, _lower, _places
 _TEXT = "-"
 _PREPARE = "builtin.module(func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo))"
 _ADVICE = "lower it to other operations before, or leave that part out of the program"
+_QUANTIZED = "quantized types (!quant.uniform) are not supported: export the program without quantization, or dequantize its tensors"
+#: What MLIR says of such a type, whose dialect jaxlib lacks.
+_QUANTIZED_TYPE = '!"quant"<'
 _DONATED, _CARRIED = "jax.buffer_donor", "tf.aliasing_output"
 
 
@@ -34,6 +37,7 @@ def to_linalg(source: bytes, name: str) -> bytes:
     with mlir.make_ir_context():
         module = _parse(source, name)
         try:
+            _refuse_complex(module)
             _lower.run(_PREPARE, module)
             _loops.replace(module)
             carried = {_name(function): _carried(function) for function in module.body.operations}
@@ -61,7 +65,8 @@ def _parse(source: bytes, name: str) -> ir.Module:
             return ir.Module.parse(source)
         except ir.MLIRError as error:
             first = error.error_diagnostics[0]
-            raise CompileError(first.message, _named(_places.place(ir.FileLineColLoc(first.location)), name)) from None
+            message = _QUANTIZED if _QUANTIZED_TYPE in first.message else first.message
+            raise CompileError(message, _named(_places.place(ir.FileLineColLoc(first.location)), name)) from None
         except ValueError:
             raise CompileError(f"not a program in StableHLO that jaxlib {jaxlib.__version__} reads: {'; '.join(messages)}", Location(name, 1, 1)) from None
 
@@ -75,6 +80,22 @@ def _named(location: Location | None, name: str) -> Location:
 
 def _name(function: Any) -> str:
     return str(ir.StringAttr(function.attributes["sym_name"]).value)
+
+
+def _refuse_complex(module: ir.Module) -> None:
+    """Entry points take floats and integers. Raises UnsupportedError."""
+    for function in module.body.operations:
+        if "sym_visibility" in function.attributes and ir.StringAttr(function.attributes["sym_visibility"]).value == "private":
+            continue
+        for kind, types in (("argument", function.type.inputs), ("result", function.type.results)):
+            for number, type in enumerate(types):
+                if isinstance(type, ir.RankedTensorType) and isinstance(type.element_type, ir.ComplexType):
+                    message = f"{kind} {number} of '{_name(function)}' is complex, and compiled code has floats and integers alone there: {_PARTS}"
+                    raise UnsupportedError(message, _places.place(function.location))
+
+
+#: What to do about complex arguments and results.
+_PARTS = "take and return real and imaginary parts as two tensors (fp8.jax.jit does so by itself)"
 
 
 # Donated arguments
