@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 from ._control_flow import Builder, replace, tensor_type
 
@@ -31,20 +32,60 @@ def broadcast_in_dim(op: Any) -> None:
     """A dimension whose size is not known may be 1, which is found out when the program runs."""
 
     def broadcast(build: Builder, operand: Any, type: ir.Type) -> Any:
-        sizes = _sizes(build, op.operands[1], type)
+        sizes = _sizes(build, op.operands[1], tensor_type(op.results[0]).rank)
         expanded = [_is_one(build, operand, d) for d in range(tensor_type(operand).rank)]
-        dynamic = [s for d, s in enumerate(sizes) if tensor_type(op.results[0]).is_dynamic_dim(d)]
-        generate = build.op("tensor.generate", [type], dynamic, regions=1)
-        block = generate.regions[0].blocks.append(*[ir.IndexType.get()] * len(sizes), arg_locs=[op.location] * len(sizes))
-        inside = Builder(op)
-        inside.point = ir.InsertionPoint(block)
-        zero = inside.index_constant(0)
-        indices = [_choose(inside, one, zero, block.arguments[d]) for one, d in zip(expanded, _dimensions(op))]
-        element = inside.value("tensor.extract", tensor_type(operand).element_type, operand, *indices)
-        inside.op("tensor.yield", [], [element])
-        return generate.result
+
+        def place(inside: Builder, index: Sequence[Any]) -> list[Any]:
+            zero = inside.index_constant(0)
+            return [_choose(inside, one, zero, index[d]) for one, d in zip(expanded, _dimensions(op))]
+
+        return _taken(build, operand, type, sizes, place)
 
     _signless(op, broadcast)
+
+
+def gather(op: Any) -> None:
+    """A gather of slices of sizes that are known only when the program runs."""
+    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    starts = _signed(Builder(op), op.operands[1])
+    vector = numbers.index_vector_dim
+    of_starts = [d for d in range(tensor_type(starts).rank) if d != vector]
+
+    def gathered(build: Builder, operand: Any, type: ir.Type) -> Any:
+        ranks = tensor_type(operand).rank, tensor_type(op.results[0]).rank
+        windows = _sizes(build, op.operands[2], ranks[0])
+        absent = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+        present = [d for d in range(ranks[0]) if d not in absent]
+        batch = [d for d in range(ranks[1]) if d not in numbers.offset_dims]
+        bounds = [_size(build, operand, d) for d in range(ranks[0])]
+        sizes = {d: windows[o] for d, o in zip(numbers.offset_dims, present)} | {d: _size(build, starts, s) for d, s in zip(batch, of_starts)}
+
+        def place(inside: Builder, index: Sequence[Any]) -> list[Any]:
+            position = [index[d] for d in batch]
+            begins: dict[int, Any] = {d: position[of_starts.index(s)] for d, s in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims)}
+            for k, d in enumerate(numbers.start_index_map):
+                coordinates = list(position)
+                if vector < tensor_type(starts).rank:
+                    coordinates.insert(vector, inside.index_constant(k))
+                begins[d] = _clamped(inside, _index_in(inside, starts, coordinates), bounds[d], windows[d])
+            offsets = {d: index[o] for d, o in zip(present, numbers.offset_dims)}
+            zero = inside.index_constant(0)
+            return [inside.value("arith.addi", ir.IndexType.get(), begins.get(d, zero), offsets.get(d, zero)) for d in range(ranks[0])]
+
+        return _taken(build, operand, type, [sizes[d] for d in range(ranks[1])], place)
+
+    _signless(op, gathered)
+
+
+def _taken(build: Builder, operand: Any, type: ir.Type, sizes: Sequence[Any], place: Callable[[Builder, Sequence[Any]], Sequence[Any]]) -> Any:
+    """A tensor of these sizes, each of whose elements is that of the operand at `place` of its index."""
+    dynamic = [s for d, s in enumerate(sizes) if ir.RankedTensorType(type).is_dynamic_dim(d)]
+    generate = build.op("tensor.generate", [type], dynamic, regions=1)
+    block = generate.regions[0].blocks.append(*[ir.IndexType.get()] * len(sizes), arg_locs=[build.location] * len(sizes))
+    inside = build.within(block)
+    element = inside.value("tensor.extract", tensor_type(operand).element_type, operand, *place(inside, list(block.arguments)))
+    inside.op("tensor.yield", [], [element])
+    return generate.result
 
 
 def update_slice(op: Any) -> None:
@@ -54,7 +95,7 @@ def update_slice(op: Any) -> None:
 
     def insert(build: Builder, operand: Any, update: Any, type: ir.Type) -> Any:
         sizes = [[_size(build, tensor, d) for tensor in (operand, update)] for d in range(tensor_type(update).rank)]
-        starts = [_clamped(build, start, *size) for start, size in zip(list(op.operands)[2:], sizes)]
+        starts = [_clamped(build, build.index(_signed(build, start)), *size) for start, size in zip(list(op.operands)[2:], sizes)]
         known = tensor_type(update)
         dynamic = ir.ShapedType.get_dynamic_size()
         fixed = [dynamic if known.is_dynamic_dim(d) else known.get_dim_size(d) for d in range(known.rank)]
@@ -67,17 +108,19 @@ def update_slice(op: Any) -> None:
     _signless(op, insert, tensors=2)
 
 
+def _signed(build: Builder, integers: Any) -> Any:
+    """A tensor of integers, without unsigned ones."""
+    type = tensor_type(integers)
+    if not ir.IntegerType(type.element_type).is_unsigned:
+        return integers
+    wide = ir.RankedTensorType.get(type.shape, ir.IntegerType.get_signless(64), loc=build.location)
+    return build.value("stablehlo.convert", wide, integers)
+
+
 def _clamped(build: Builder, start: Any, size: Any, window: Any) -> Any:
-    """Where a window begins that is asked for at `start`, an integer of any type."""
-    element = tensor_type(start).element_type
-    cast = "arith.index_cast"
-    if element.is_unsigned:
-        bits = ir.IntegerType.get_signless(element.width)
-        start = build.value("stablehlo.bitcast_convert", ir.RankedTensorType.get([], bits, loc=build.location), start)
-        cast = "arith.index_castui"
-    index = build.value(cast, ir.IndexType.get(), build.scalar(start))
+    """Where a window begins that is asked for at `start`, an index."""
     last = build.value("arith.subi", ir.IndexType.get(), size, window)
-    return build.value("arith.maxsi", ir.IndexType.get(), build.index_constant(0), build.value("arith.minsi", ir.IndexType.get(), index, last))
+    return build.value("arith.maxsi", ir.IndexType.get(), build.index_constant(0), build.value("arith.minsi", ir.IndexType.get(), start, last))
 
 
 def _size(build: Builder, tensor: Any, dimension: int) -> Any:
@@ -99,11 +142,16 @@ def _dimensions(op: Any) -> Sequence[int]:
     return list(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"]))
 
 
-def _sizes(build: Builder, shape: Any, type: ir.Type) -> list[Any]:
+def _sizes(build: Builder, shape: Any, rank: int) -> list[Any]:
     """The sizes in a tensor of sizes."""
-    element = tensor_type(shape).element_type
-    sizes = [build.value("tensor.extract", element, shape, build.index_constant(d)) for d in range(ir.RankedTensorType(type).rank)]
-    return sizes if element == ir.IndexType.get() else [build.value("arith.index_cast", ir.IndexType.get(), s) for s in sizes]
+    return [_index_in(build, shape, [build.index_constant(d)]) for d in range(rank)]
+
+
+def _index_in(build: Builder, integers: Any, place: Sequence[Any]) -> Any:
+    """An element of a tensor of integers, as an index."""
+    element = tensor_type(integers).element_type
+    integer = build.value("tensor.extract", element, integers, *place)
+    return integer if element == ir.IndexType.get() else build.value("arith.index_cast", ir.IndexType.get(), integer)
 
 
 def _is_one(build: Builder, operand: Any, dimension: int) -> Any:

@@ -62,7 +62,7 @@ def _replace(module: ir.Module, op: Any, rule: Rule, name: str) -> None:
     def run(*arrays: Any) -> Any:
         return rule.run(_bound(regions, arrays[len(op.operands) :]), *arrays[: len(op.operands)])
 
-    sizes = _add_function(module, name, run, avals, regions, op.location)
+    sizes = _add_function(module, name, run, avals, regions, op)
     build = Builder(op)
     operands = [_cast(build, o, aval) for o, aval in zip(operands, avals)]
     operands = [*(_size(build, avals, operands, *size) for size in sizes), *operands]
@@ -88,7 +88,7 @@ def _avals(op: Any, operands: Sequence[Any], rule: Rule) -> list[jax.ShapeDtypeS
         old, new = sorted((sizes[first], sizes[second]), key=lambda size: isinstance(size, int))
         if isinstance(old, int) and old != new:
             sizes_differ = f"{op.name}: dimension {first[1]} of operand {first[0]} differs from dimension {second[1]} of operand {second[0]}"
-            raise UnsupportedError(sizes_differ, _places.place(op.location))
+            raise UnsupportedError(sizes_differ, _places.place_in_module(op))
         sizes = {key: new if size == old else size for key, size in sizes.items()}
     symbols = {size for size in sizes.values() if isinstance(size, str)}
     ordered = {(sizes[a], sizes[b]) for a, b in rule.ordered if sizes[a] != sizes[b]}
@@ -99,9 +99,9 @@ def _avals(op: Any, operands: Sequence[Any], rule: Rule) -> list[jax.ShapeDtypeS
 
 
 def _add_function(
-    module: ir.Module, name: str, function: Callable[..., Any], avals: Sequence[Any], regions: Sequence[_regions.Region], location: ir.Location
+    module: ir.Module, name: str, function: Callable[..., Any], avals: Sequence[Any], regions: Sequence[_regions.Region], op: Any
 ) -> list[tuple[str, ir.Type]]:
-    """Adds a function of JAX, lowered as those of fp8.jax are, all of it at the given location.
+    """Adds a function of JAX, lowered as those of fp8.jax are, all of it at the location of `op`.
 
     Returns the names of the sizes that are its first arguments, with their types.
     """
@@ -111,12 +111,13 @@ def _add_function(
         except (jax.errors.InconclusiveDimensionOperation, TypeError, ValueError) as error:
             if all(isinstance(size, int) for a in avals for size in a.shape):
                 raise
-            raise UnsupportedError(f"{name.rpartition('.')[0]} of sizes that are not known has no code: {error}", _places.place(location)) from None
+            reason = str(error).partition("\n")[0]
+            raise UnsupportedError(f"{op.name} of sizes that are not known has no code: {reason}", _places.place_in_module(op)) from None
     _lower.rename(lowered, name)
     for inner in ir.Module.parse(_lower.text(lowered)).body.operations:
         clone = inner.operation.clone(ip=ir.InsertionPoint(module.body))
         clone.attributes["sym_visibility"] = ir.StringAttr.get("private")
-        _places.set_locations(clone, lambda _: location)
+        _places.set_locations(clone, lambda _: op.location)
         _regions.expand(clone, regions)
         if ir.StringAttr(clone.attributes["sym_name"]).value == name:
             main = clone
@@ -171,7 +172,7 @@ def _all_equal(count: int, rank: int) -> list[tuple[Size, Size]]:
 def _scatter(op: Any) -> Rule:
     numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
     if len(op.results) != 1:
-        raise UnsupportedError("a scatter into several tensors at once has no code", _places.place(op.location))
+        raise UnsupportedError("a scatter into several tensors at once has no code", _places.place_in_module(op))
     dimensions = lax.ScatterDimensionNumbers(
         update_window_dims=tuple(numbers.update_window_dims),
         inserted_window_dims=tuple(numbers.inserted_window_dims),

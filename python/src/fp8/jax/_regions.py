@@ -44,7 +44,7 @@ def dtype(value: Any) -> Any:
     known = next((d for d in _DTYPES if mlir.dtype_to_ir_type(np.dtype(d)) == element), None)
     if known is None:
         owner = value.owner.owner if isinstance(value.owner, ir.Block) else value.owner
-        raise UnsupportedError(f"numbers of type {element} have no code", _places.place(owner.location))
+        raise UnsupportedError(f"numbers of type {element} have no code", _places.place_in_module(owner))
     return known
 
 
@@ -61,7 +61,7 @@ class Region:
         *self._body, self._end = block.operations
         for inner in self._body:
             if inner.operation.name not in _ELEMENTWISE:
-                raise UnsupportedError(f"{inner.operation.name} in the region of {op.name} has no code", _places.place(inner.location))
+                raise UnsupportedError(f"{inner.operation.name} in the region of {op.name} has no code", _places.place_in_module(inner))
         inside = [*self._arguments, *(r for inner in self._body for r in inner.results)]
         used = [o for inner in block.operations for o in inner.operands if o not in inside]
         self.captured = [value for i, value in enumerate(used) if value not in used[:i]]
@@ -150,5 +150,5 @@ def _inline(call: Any, function: Any) -> None:
     block = function.regions[0].blocks[0]
     for op in block.operations:
         if len(op.operation.regions):
-            raise UnsupportedError(f"{op.operation.name} in the region of {call.parent.name} has no code", _places.place(op.location))
+            raise UnsupportedError(f"{op.operation.name} in the region of {call.parent.name} has no code", _places.place_in_module(op))
     _replace_by_body(call, block.arguments, block.operations, lambda type: type)

@@ -195,6 +195,7 @@ _REWRITES: dict[str, Callable[[Any], None]] = {
     "stablehlo.custom_call": _custom_call,
     "stablehlo.get_dimension_size": _dynamic.get_dimension_size,
     "stablehlo.dynamic_broadcast_in_dim": _dynamic.broadcast_in_dim,
+    "stablehlo.dynamic_gather": _dynamic.gather,
     "stablehlo.dynamic_update_slice": _dynamic.update_slice,
     "stablehlo.dynamic_reshape": _dynamic.reshape,
 }
