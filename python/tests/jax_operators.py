@@ -41,7 +41,7 @@ class Draw:
     def array(self, shape=None, dtype=None):
         shape = self.shape() if shape is None else shape
         dtype = self.dtype if dtype is None else jnp.dtype(dtype)
-        if dtype == bool:
+        if dtype.kind == "b":
             return jnp.asarray(self._random.integers(0, 2, shape), bool)
         if jnp.issubdtype(dtype, jnp.integer):
             low = 0 if jnp.issubdtype(dtype, jnp.unsignedinteger) else -9
@@ -129,9 +129,12 @@ def along(name, types, **more):
 for _name in "argmax argmin cumsum cumprod sort argsort flip".split():
     along(_name, "n")
 for _name in "cumlogsumexp cummax cummin".split():
-    operator("f" if "log" in _name else "n", f"lax.{_name}")(
-        lambda d, name=_name: (lambda x, axis: (functools.partial(getattr(lax, name), axis=axis), [x]))(x := d.array(d.shape(d.int(1, 3))), d.int(0, x.ndim - 1))
-    )
+
+    def cumulative(d, name=_name):
+        x = d.array(d.shape(d.int(1, 3)))
+        return functools.partial(getattr(lax, name), axis=d.int(0, x.ndim - 1)), [x]
+
+    operator("f" if "log" in _name else "n", f"lax.{_name}")(cumulative)
 for _name in "diff gradient unwrap nanargmax nancumsum".split():
     operator("f", _name)(lambda d, name=_name: (functools.partial(getattr(jnp, name), axis=-1), [d.array((*d.shape(d.int(0, 2)), d.int(3, 6)))]))
 

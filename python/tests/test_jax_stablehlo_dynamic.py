@@ -156,3 +156,45 @@ def test_norms_of_batches(feature, dtype, tolerance):
     centered = dy - along(dy.mean(others)) - normalized * along((dy * normalized).mean(others))
     for got, right in zip(results, (along(scale) / deviation * centered, (dy * normalized).sum(others), dy.sum(others))):
         close(got, right)
+
+
+MISFITS = {
+    "scatter": ("""func.func @main(%x: tensor<?x2xf32>, %i: tensor<?x1xi32>, %u: tensor<?x2xf32>) -> tensor<?x2xf32> {
+  %0 = "stablehlo.scatter"(%x, %i, %u) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %b : tensor<f32>
+  }) {scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+      index_vector_dim = 1>} : (tensor<?x2xf32>, tensor<?x1xi32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+  return %0 : tensor<?x2xf32>
+}""", [(3, 2), (4, 1), (2, 2)], "dimension 0 of operand 1 is not dimension 0 of operand 2"),
+    "window": ("""func.func @main(%x: tensor<?x2xf32>, %i: tensor<1xi32>, %u: tensor<?xf32>) -> tensor<?x2xf32> {
+  %0 = "stablehlo.scatter"(%x, %i, %u) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %b : tensor<f32>
+  }) {scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], inserted_window_dims = [1], scatter_dims_to_operand_dims = [1]>}
+      : (tensor<?x2xf32>, tensor<1xi32>, tensor<?xf32>) -> tensor<?x2xf32>
+  return %0 : tensor<?x2xf32>
+}""", [(3, 2), (1,), (4,)], "dimension 0 of operand 0 is less than dimension 0 of operand 2"),
+    "broadcast": ("""func.func @main(%x: tensor<?x2xf32>, %i: tensor<2xi32>) -> tensor<?x2xf32> {
+  %0 = stablehlo.dynamic_broadcast_in_dim %x, %i, dims = [0, 1] : (tensor<?x2xf32>, tensor<2xi32>) -> tensor<?x2xf32>
+  return %0 : tensor<?x2xf32>
+}""", [(3, 2), [5, 2]], ""),
+    "reshape": ("""func.func @main(%x: tensor<?x2xf32>, %i: tensor<1xi32>) -> tensor<?xf32> {
+  %0 = stablehlo.dynamic_reshape %x, %i : (tensor<?x2xf32>, tensor<1xi32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}""", [(3, 2), [50]], ""),
+    "update": ("""func.func @main(%x: tensor<?x2xf32>, %i: tensor<i32>, %u: tensor<?x2xf32>) -> tensor<?x2xf32> {
+  %0 = stablehlo.dynamic_update_slice %x, %u, %i, %i : (tensor<?x2xf32>, tensor<?x2xf32>, tensor<i32>, tensor<i32>) -> tensor<?x2xf32>
+  return %0 : tensor<?x2xf32>
+}""", [(3, 2), (), (5, 2)], ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_sizes_that_do_not_fit_are_an_error_when_the_program_runs(name):
+    text, arguments, message = MISFITS[name]
+    # A list is the argument itself, a tuple its shape.
+    integers = [isinstance(a, list) or number == 1 for number, a in enumerate(arguments)]
+    arrays = [np.array(a, np.int32) if isinstance(a, list) else np.zeros(a, np.int32 if i else np.float32) for a, i in zip(arguments, integers)]
+    with pytest.raises(fp8.Error, match=message or None):
+        run(text, *arrays)

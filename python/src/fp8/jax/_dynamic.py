@@ -16,7 +16,7 @@ from ._control_flow import Builder, replace, tensor_type
 
 def get_dimension_size(op: Any) -> None:
     build = Builder(op)
-    size = _size(build, op.operands[0], ir.IntegerAttr(op.attributes["dimension"]).value)
+    size = size_of(build, op.operands[0], ir.IntegerAttr(op.attributes["dimension"]).value)
     result = tensor_type(op.results[0])
     replace(op, [build.value("tensor.from_elements", result, build.value("arith.index_cast", result.element_type, size))])
 
@@ -57,8 +57,8 @@ def gather(op: Any) -> None:
         absent = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
         present = [d for d in range(ranks[0]) if d not in absent]
         batch = [d for d in range(ranks[1]) if d not in numbers.offset_dims]
-        bounds = [_size(build, operand, d) for d in range(ranks[0])]
-        sizes = {d: windows[o] for d, o in zip(numbers.offset_dims, present)} | {d: _size(build, starts, s) for d, s in zip(batch, of_starts)}
+        bounds = [size_of(build, operand, d) for d in range(ranks[0])]
+        sizes = {d: windows[o] for d, o in zip(numbers.offset_dims, present)} | {d: size_of(build, starts, s) for d, s in zip(batch, of_starts)}
 
         def place(inside: Builder, index: Sequence[Any]) -> list[Any]:
             position = [index[d] for d in batch]
@@ -94,7 +94,7 @@ def update_slice(op: Any) -> None:
         return
 
     def insert(build: Builder, operand: Any, update: Any, type: ir.Type) -> Any:
-        sizes = [[_size(build, tensor, d) for tensor in (operand, update)] for d in range(tensor_type(update).rank)]
+        sizes = [[size_of(build, tensor, d) for tensor in (operand, update)] for d in range(tensor_type(update).rank)]
         starts = [_clamped(build, build.index(_signed(build, start)), *size) for start, size in zip(list(op.operands)[2:], sizes)]
         known = tensor_type(update)
         dynamic = ir.ShapedType.get_dynamic_size()
@@ -123,7 +123,7 @@ def _clamped(build: Builder, start: Any, size: Any, window: Any) -> Any:
     return build.value("arith.maxsi", ir.IndexType.get(), build.index_constant(0), build.value("arith.minsi", ir.IndexType.get(), start, last))
 
 
-def _size(build: Builder, tensor: Any, dimension: int) -> Any:
+def size_of(build: Builder, tensor: Any, dimension: int) -> Any:
     type = tensor_type(tensor)
     if type.is_dynamic_dim(dimension):
         return build.value("tensor.dim", ir.IndexType.get(), tensor, build.index_constant(dimension))
@@ -159,7 +159,7 @@ def _is_one(build: Builder, operand: Any, dimension: int) -> Any:
     type = tensor_type(operand)
     if not type.is_dynamic_dim(dimension):
         return type.get_dim_size(dimension) == 1
-    size = _size(build, operand, dimension)
+    size = size_of(build, operand, dimension)
     equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
     return build.value("arith.cmpi", ir.IntegerType.get_signless(1), size, build.index_constant(1), predicate=equal)
 

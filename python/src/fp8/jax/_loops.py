@@ -21,8 +21,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from .._errors import UnsupportedError
-from . import _batch_norms, _lower, _places, _primitives, _regions, _windows
-from ._control_flow import Builder
+from . import _batch_norms, _dynamic, _lower, _places, _primitives, _regions, _windows
+from ._control_flow import Builder, tensor_type
 
 #: (operand, dimension)
 Size = tuple[int, int]
@@ -40,6 +40,8 @@ class Rule:
 
 def replace(module: ir.Module) -> None:
     """Replaces every operation named in the table at the end of this file by a call."""
+    for dialect in ("tensor", "arith", "cf"):
+        module.context.dialects[dialect]  # Loads the dialect.
     _regions.inline_calls(module)
     found: list[Any] = []
 
@@ -64,6 +66,7 @@ def _replace(module: ir.Module, op: Any, rule: Rule, name: str) -> None:
 
     sizes = _add_function(module, name, run, avals, regions, op)
     build = Builder(op)
+    _check_sizes(build, op, rule)
     operands = [_cast(build, o, aval) for o, aval in zip(operands, avals)]
     operands = [*(_size(build, avals, operands, *size) for size in sizes), *operands]
     function = next(f for f in module.body.operations if ir.StringAttr(f.attributes["sym_name"]).value == name)
@@ -71,6 +74,22 @@ def _replace(module: ir.Module, op: Any, rule: Rule, name: str) -> None:
     for old, new in zip(op.results, call.results):
         old.replace_all_uses_with(new if new.type == old.type else build.value("tensor.cast", old.type, new))
     op.erase()
+
+
+def _check_sizes(build: Builder, op: Any, rule: Rule) -> None:
+    """Checks when the program runs, for sizes that are not known, that they are as the rule needs them."""
+    pairs = [(pair, _EQUAL, "not") for pair in rule.equal] + [(pair, _NOT_LESS, "less than") for pair in rule.ordered]
+    for ((a, first), (b, second)), predicate, relation in pairs:
+        if not any(tensor_type(op.operands[o]).is_dynamic_dim(d) for o, d in ((a, first), (b, second))):
+            continue
+        sizes = [_dynamic.size_of(build, op.operands[o], d) for o, d in ((a, first), (b, second))]
+        holds = build.value("arith.cmpi", ir.IntegerType.get_signless(1), *sizes, predicate=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate))
+        message = f"{op.name}: dimension {first} of operand {a} is {relation} dimension {second} of operand {b}"
+        build.op("cf.assert", [], [holds], attributes={"msg": ir.StringAttr.get(message)})
+
+
+#: Predicates of arith.cmpi.
+_EQUAL, _NOT_LESS = 0, 5
 
 
 def _bound(regions: Sequence[_regions.Region], captured: Sequence[Any]) -> list[Callable[..., list[Any]]]:
