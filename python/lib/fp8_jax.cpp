@@ -7,19 +7,17 @@
 // hold its address: one that outlives the process, in a cache on disk, meets an
 // error here and not a jump to anywhere.
 
+#include "xla_ffi.h"
+
 #include "fp8rt/call.h"
-#include "xla/ffi/api/ffi.h"
 
 #include <atomic>
-#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-namespace ffi = xla::ffi;
 
 namespace {
 
@@ -41,40 +39,40 @@ Table &table() {
 }
 
 /// DLPack's type of XLA's; kDLOpaqueHandle, which no library takes, for any other.
-DLDataType dataType(ffi::DataType type) {
+DLDataType dataType(xla_ffi::ElementType type) {
   auto make = [](uint8_t code, uint8_t bits) { return DLDataType{code, bits, 1}; };
   switch (type) {
-  case ffi::DataType::PRED:
+  case xla_ffi::ElementType::PRED:
     return make(kDLBool, 8);
-  case ffi::DataType::S8:
+  case xla_ffi::ElementType::S8:
     return make(kDLInt, 8);
-  case ffi::DataType::S16:
+  case xla_ffi::ElementType::S16:
     return make(kDLInt, 16);
-  case ffi::DataType::S32:
+  case xla_ffi::ElementType::S32:
     return make(kDLInt, 32);
-  case ffi::DataType::S64:
+  case xla_ffi::ElementType::S64:
     return make(kDLInt, 64);
-  case ffi::DataType::U8:
+  case xla_ffi::ElementType::U8:
     return make(kDLUInt, 8);
-  case ffi::DataType::U16:
+  case xla_ffi::ElementType::U16:
     return make(kDLUInt, 16);
-  case ffi::DataType::U32:
+  case xla_ffi::ElementType::U32:
     return make(kDLUInt, 32);
-  case ffi::DataType::U64:
+  case xla_ffi::ElementType::U64:
     return make(kDLUInt, 64);
-  case ffi::DataType::F16:
+  case xla_ffi::ElementType::F16:
     return make(kDLFloat, 16);
-  case ffi::DataType::F32:
+  case xla_ffi::ElementType::F32:
     return make(kDLFloat, 32);
-  case ffi::DataType::F64:
+  case xla_ffi::ElementType::F64:
     return make(kDLFloat, 64);
-  case ffi::DataType::BF16:
+  case xla_ffi::ElementType::BF16:
     return make(kDLBfloat, 16);
-  case ffi::DataType::F8E4M3FN:
+  case xla_ffi::ElementType::F8E4M3FN:
     return make(kDLFloat8_e4m3fn, 8);
-  case ffi::DataType::F8E5M2:
+  case xla_ffi::ElementType::F8E5M2:
     return make(kDLFloat8_e5m2, 8);
-  case ffi::DataType::F8E8M0FNU:
+  case xla_ffi::ElementType::F8E8M0FNU:
     return make(kDLFloat8_e8m0fnu, 8);
   default:
     return make(kDLOpaqueHandle, 8);
@@ -84,25 +82,54 @@ DLDataType dataType(ffi::DataType type) {
 /// A custom call in a program of XLA, made when XLA loads the program. Its buffers always have the same types
 /// and shapes.
 struct Instance {
-  static ffi::TypeId id;
+  static xla_ffi::TypeId id;
 
   /// Greater than 0; no other instance of this process has or had it.
   uint64_t number;
   Entry entry;
 };
 
-ffi::TypeId Instance::id = {};
+xla_ffi::TypeId Instance::id = {};
 
-ffi::ErrorOr<std::unique_ptr<Instance>> instantiate(std::string_view name) {
+xla_ffi::Error *makeError(const xla_ffi::CallFrame &frame, xla_ffi::ErrorCode code,
+                          const std::string &message) {
+  xla_ffi::CreateErrorArgs args{sizeof args, nullptr, message.c_str(), code};
+  return frame.api->createError(&args);
+}
+
+/// An attribute that is a string; empty if there is none of this name.
+std::string stringAttribute(const xla_ffi::Attributes &attributes, std::string_view name) {
+  for (int64_t i = 0; i < attributes.size; ++i) {
+    const xla_ffi::ByteSpan &known = *attributes.names[i];
+    if (std::string_view(known.data, known.size) != name || attributes.types[i] != xla_ffi::kString)
+      continue;
+    const auto &value = *static_cast<const xla_ffi::ByteSpan *>(attributes.values[i]);
+    return std::string(value.data, value.size);
+  }
+  return {};
+}
+
+xla_ffi::Error *instantiate(const xla_ffi::CallFrame &frame) {
   static std::atomic<uint64_t> last{0};
+  std::string name = stringAttribute(frame.attributes, "entry");
   std::shared_lock lock(table().mutex);
-  auto found = table().entries.find(std::string(name));
+  auto found = table().entries.find(name);
   if (found == table().entries.end())
-    return ffi::Unexpected(ffi::Error(
-        ffi::ErrorCode::kFailedPrecondition,
-        "the compiled program " + std::string(name) +
-            " is not loaded in this process: call the function of fp8.jax again, which compiles it"));
-  return std::make_unique<Instance>(Instance{++last, found->second});
+    return makeError(
+        frame, xla_ffi::ErrorCode::FailedPrecondition,
+        "the compiled program " + name +
+            " is not loaded in this process: call the function of fp8.jax again, which compiles it");
+  xla_ffi::StateArgs args{};
+  args.structSize = sizeof args;
+  args.context = frame.context;
+  args.stage = xla_ffi::Stage::Instantiate;
+  args.type = &Instance::id;
+  args.state = new Instance{++last, found->second}; // XLA destroys it.
+  return frame.api->setState(&args);
+}
+
+const xla_ffi::Buffer &buffer(const xla_ffi::Buffers &buffers, size_t number) {
+  return *static_cast<const xla_ffi::Buffer *>(buffers.values[number]);
 }
 
 /// The buffers of a call, arguments before results, as compiled code takes them. Each thread keeps those of
@@ -116,25 +143,24 @@ struct Tensors {
   /// The shapes of all tensors: XLA's are gone after the call.
   std::vector<int64_t> sizes;
 
-  void add(ffi::AnyBuffer buffer) {
-    ffi::AnyBuffer::Dimensions dimensions = buffer.dimensions();
+  void add(const xla_ffi::Buffer &buffer) {
     DLTensor tensor{};
     tensor.device = {kDLCPU, 0};
-    tensor.ndim = static_cast<int32_t>(dimensions.size());
-    tensor.dtype = dataType(buffer.element_type());
+    tensor.ndim = static_cast<int32_t>(buffer.rank);
+    tensor.dtype = dataType(buffer.type);
     tensors.push_back(tensor);
-    sizes.insert(sizes.end(), dimensions.begin(), dimensions.end());
+    sizes.insert(sizes.end(), buffer.dimensions, buffer.dimensions + buffer.rank);
   }
 
-  void describe(ffi::RemainingArgs args, ffi::RemainingRets rets, size_t numResults) {
+  void describe(const xla_ffi::Buffers &args, const xla_ffi::Buffers &rets, size_t numResults) {
     instance = 0;
     tensors.clear();
     pointers.clear();
     sizes.clear();
-    for (size_t i = 0; i < args.size(); ++i)
-      add(*args.get<ffi::AnyBuffer>(i));
+    for (int64_t i = 0; i < args.size; ++i)
+      add(buffer(args, i));
     for (size_t i = 0; i < numResults; ++i)
-      add(**rets.get<ffi::AnyBuffer>(i));
+      add(buffer(rets, i));
     int64_t *shape = sizes.data();
     for (DLTensor &tensor : tensors) {
       tensor.shape = shape;
@@ -143,21 +169,30 @@ struct Tensors {
     }
   }
 
-  void setMemory(ffi::RemainingArgs args, ffi::RemainingRets rets, size_t numResults) {
-    for (size_t i = 0; i < args.size(); ++i)
-      tensors[i].data = args.get<ffi::AnyBuffer>(i)->untyped_data();
+  void setMemory(const xla_ffi::Buffers &args, const xla_ffi::Buffers &rets, size_t numResults) {
+    for (int64_t i = 0; i < args.size; ++i)
+      tensors[i].data = buffer(args, i).data;
     for (size_t i = 0; i < numResults; ++i)
-      tensors[args.size() + i].data = (*rets.get<ffi::AnyBuffer>(i))->untyped_data();
+      tensors[args.size + i].data = buffer(rets, i).data;
   }
 };
 
 /// Calls an entry point on XLA's buffers. Arguments and results are in the manifest's order; one more
 /// result is the workspace, where there is one. XLA may run several calls at the same time.
-ffi::Error call(const Instance *instance, ffi::RemainingArgs args, ffi::RemainingRets rets) {
-  const Entry &entry = instance->entry;
-  size_t numResults = rets.size() - (entry.workspaceBytes ? 1 : 0);
+xla_ffi::Error *call(const xla_ffi::CallFrame &frame) {
+  xla_ffi::StateArgs state{};
+  state.structSize = sizeof state;
+  state.context = frame.context;
+  state.stage = xla_ffi::Stage::Instantiate;
+  state.type = &Instance::id;
+  if (xla_ffi::Error *failure = frame.api->getState(&state))
+    return failure;
+  const auto &instance = *static_cast<const Instance *>(state.state);
+  const Entry &entry = instance.entry;
+  const xla_ffi::Buffers &args = frame.arguments, &rets = frame.results;
+  size_t numResults = rets.size - (entry.workspaceBytes ? 1 : 0);
   thread_local Tensors tensors;
-  bool isKnown = tensors.instance == instance->number;
+  bool isKnown = tensors.instance == instance.number;
   if (!isKnown)
     tensors.describe(args, rets, numResults);
   tensors.setMemory(args, rets, numResults);
@@ -166,20 +201,40 @@ ffi::Error call(const Instance *instance, ffi::RemainingArgs args, ffi::Remainin
   fp8rt_call request{};
   request.version = entry.version;
   request.flags = isKnown ? FP8RT_CALL_IS_CHECKED : 0;
-  request.num_arguments = static_cast<uint32_t>(args.size());
+  request.num_arguments = static_cast<uint32_t>(args.size);
   request.num_results = static_cast<uint32_t>(numResults);
   request.arguments = tensors.pointers.data();
-  request.results = tensors.pointers.data() + args.size();
+  request.results = tensors.pointers.data() + args.size;
   if (entry.workspaceBytes) {
-    request.workspace = (**rets.get<ffi::AnyBuffer>(numResults)).untyped_data();
+    request.workspace = buffer(rets, numResults).data;
     request.workspace_bytes = entry.workspaceBytes;
   }
   request.error = error;
   request.error_capacity = sizeof error;
   if (entry.function(&request))
-    return ffi::Error(ffi::ErrorCode::kInternal, error);
-  tensors.instance = instance->number;
-  return ffi::Error::Success();
+    return makeError(frame, xla_ffi::ErrorCode::Internal, error);
+  tensors.instance = instance.number;
+  return nullptr;
+}
+
+/// Answers XLA's question what the handler is; false if XLA did not ask.
+bool describeHandler(const xla_ffi::CallFrame &frame, xla_ffi::TypeId stateType) {
+  if (!frame.extension || frame.extension->type != xla_ffi::kMetadataExtension)
+    return false;
+  xla_ffi::Metadata &metadata = *reinterpret_cast<xla_ffi::MetadataExtension *>(frame.extension)->metadata;
+  metadata.version = {sizeof metadata.version, nullptr, xla_ffi::kMajor, xla_ffi::kMinor};
+  metadata.traits = 0;
+  metadata.stateType = stateType;
+  return true;
+}
+
+/// Runs a stage of the custom call. XLA of another ABI is an error.
+xla_ffi::Error *run(const xla_ffi::CallFrame &frame, xla_ffi::Error *(*stage)(const xla_ffi::CallFrame &)) {
+  if (frame.structSize < sizeof frame || frame.api->structSize < sizeof *frame.api)
+    return makeError(
+        frame, xla_ffi::ErrorCode::InvalidArgument,
+        "this jaxlib is older than the interface that libfp8_jax.so was built for: install a newer jaxlib");
+  return stage(frame);
 }
 
 } // namespace
@@ -197,16 +252,19 @@ extern "C" void fp8_jax_register(const char *name, void *function, uint64_t work
 
 /// XLA's number for the type of Instance and what it knows of it, which are registered before the custom
 /// call.
-extern "C" ffi::TypeId *fp8_jax_type_id() { return &Instance::id; }
-extern "C" const ffi::TypeInfo *fp8_jax_type_info() {
-  static constexpr ffi::TypeInfo kInfo = ffi::MakeTypeInfo<Instance>();
+extern "C" xla_ffi::TypeId *fp8_jax_type_id() { return &Instance::id; }
+extern "C" const xla_ffi::TypeInfo *fp8_jax_type_info() {
+  static constexpr xla_ffi::TypeInfo kInfo = {sizeof kInfo, nullptr,
+                                              [](void *object) { delete static_cast<Instance *>(object); }};
   return &kInfo;
 }
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(fp8_instantiate, instantiate,
-                              ffi::Ffi::BindInstantiate().Attr<std::string_view>("entry"));
-
-XLA_FFI_DEFINE_HANDLER_SYMBOL(fp8_call, call,
-                              ffi::Ffi::Bind().Ctx<ffi::State<Instance>>().RemainingArgs().RemainingRets());
+/// The stages of the custom call: when XLA loads a program, and in every call.
+extern "C" xla_ffi::Error *fp8_instantiate(xla_ffi::CallFrame *frame) {
+  return describeHandler(*frame, Instance::id) ? nullptr : run(*frame, instantiate);
+}
+extern "C" xla_ffi::Error *fp8_call(xla_ffi::CallFrame *frame) {
+  return describeHandler(*frame, {}) ? nullptr : run(*frame, call);
+}
 
 // NOLINTEND(readability-identifier-naming)

@@ -255,3 +255,39 @@ def test_the_compiler_alone_says_what_to_do(tmp_path):
         done = subprocess.run([compiler, "-", "-o", tmp_path / "x.so"], input=source, capture_output=True)
         assert done.returncode == 1, name
         assert b"compile it with fp8.compile of the Python package, which lowers it by jaxlib" in done.stderr, (name, done.stderr)
+
+
+def test_quantized_types_are_named_at_their_line(tmp_path):
+    path = tmp_path / "step.stablehlo"
+    path.write_text("""func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %q = stablehlo.uniform_quantize %x : (tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 1.0:17>>
+  %0 = stablehlo.uniform_dequantize %q : (tensor<2x!quant.uniform<i8:f32, 1.0:17>>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}""")
+    with pytest.raises(fp8.CompileError, match=r"quantized types \(!quant.uniform\) are not supported: export the program without") as error:
+        fp8.compile(path)
+    assert (error.value.location.file, error.value.location.line) == (str(path), 2)
+
+
+@pytest.mark.parametrize("kind", ["argument", "result"])
+def test_complex_arguments_and_results_are_refused_in_plain_words(kind):
+    other = "stablehlo.real %x : (tensor<2xcomplex<f32>>) -> tensor<2xf32>" if kind == "argument" else "stablehlo.complex %x, %x : tensor<2xcomplex<f32>>"
+    types = ["tensor<2xcomplex<f32>>", "tensor<2xf32>"][:: 1 if kind == "argument" else -1]
+    text = f"\nfunc.func @main(%x: {types[0]}) -> {types[1]} {{\n  %0 = {other}\n  return %0 : {types[1]}\n}}"
+    with pytest.raises(fp8.UnsupportedError, match=f"{kind} 0 of 'main' is complex, .* real and imaginary parts as two tensors") as error:
+        fp8.compile(text)
+    assert error.value.location.line == 2
+
+
+def test_an_operation_without_code_is_named_before_those_of_its_body():
+    text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_reduce"(%x) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+    with pytest.raises(fp8.UnsupportedError, match=r"stablehlo.all_reduce has no code(:| \(as have stablehlo.add\))") as error:
+        fp8.compile(text)
+    assert error.value.location.line == 2

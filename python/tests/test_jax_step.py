@@ -273,7 +273,7 @@ def test_as_a_decorator_it_keeps_name_and_doc():
 
 def test_calls_by_xla_and_by_ctypes_give_the_same_bits():
     step = make()
-    library = step.lower(params(), *batch(0)).compile()
+    library = step.lower(params(), *batch(0)).compile().library
     state, p = library.state(), params()
     q = params()
     for i in range(3):

@@ -206,3 +206,21 @@ def test_apply_refuses_the_state_of_another_program():
     after, _ = steps["a"].apply(state, {"a": W}, X)
     assert after.keys() == state.keys()
     np.testing.assert_array_equal(after["layout_hash"], state["layout_hash"])
+
+
+OWN_RULES = {
+    "add": lambda x, i: x.at[i].add(x[:3]),
+    "set": lambda x, i: x.at[i[:2]].set(x[:2]),
+    "gradient of indexing": lambda x, i: jax.grad(lambda x: (x[i] ** 2).sum())(x),
+    "segment_sum": lambda x, i: jax.ops.segment_sum(x[:3], i, 4),
+    "sorts": lambda x, i: (jnp.sort(x, 0), jnp.argsort(x, 1), jax.lax.top_k(x, 2), jax.lax.approx_min_k(x, 2)),
+    "pooling": lambda x, i: jax.grad(lambda x: jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (3, 2), (2, 1), "SAME").sum())(x),
+    "is_finite": lambda x, i: jnp.isfinite(x),
+}
+
+
+@pytest.mark.parametrize("name", OWN_RULES)
+def test_settings_for_the_users_own_code_are_not_those_of_this_package(name):
+    x, i = W[:5, :4] * 8, jnp.array([3, 0, 3])
+    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
+        assert_same(fp8.jax.jit(OWN_RULES[name], recipe="none")(x, i), jax.jit(OWN_RULES[name])(x, i), 1e-6)

@@ -23,10 +23,10 @@ warn_if_untested("jax", jax.__version__)
 hide_frames(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 with importing("jax"):
+    from ._compiled import Compiled, Lowered
     from ._function import Function, function
     from ._jit import jit
     from ._nnx import NnxStep, nnx_jit
-    from ._program import Lowered
     from ._step import Step
 
-__all__ = ["Function", "Lowered", "NnxStep", "Step", "function", "jit", "nnx_jit"]
+__all__ = ["Compiled", "Function", "Lowered", "NnxStep", "Step", "function", "jit", "nnx_jit"]

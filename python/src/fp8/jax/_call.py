@@ -128,11 +128,7 @@ def _loaded(path: str) -> ctypes.CDLL:
 @functools.cache
 def _ffi_library() -> ctypes.CDLL:
     """libfp8_jax.so, with its custom call made known to JAX."""
-    try:
-        path = _tools.find("libfp8_jax.so")
-    except MissingToolError as error:
-        # A build folder that was configured without JAX.
-        raise MissingToolError(f"{error}, configured with cmake -DFP8_JAX_INCLUDE={jax.ffi.include_dir()}") from None
+    path = _tools.find("libfp8_jax.so")
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:

@@ -50,6 +50,20 @@ class Chosen:
         """The arguments that are not chosen."""
         return [a for i, a in enumerate(args) if not self._has(i, len(args))], {k: v for k, v in kwargs.items() if k not in self.names}
 
+    def completed(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[[Sequence[Any], Mapping[str, Any]], tuple[list[Any], dict[str, Any]]]:
+        """A function that completes arguments, given without those that are chosen, by the chosen ones of `args` and `kwargs`."""
+        chosen = {i: arg for i, arg in enumerate(args) if self._has(i, len(args))}
+        others = len(args) - len(chosen)
+        by_name = {name: value for name, value in kwargs.items() if name in self.names}
+
+        def complete(given: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+            if len(given) != others:
+                raise TypeError(f"the step was compiled for {others} positional arguments (static ones are left out), not {len(given)}")
+            rest = iter(given)
+            return [chosen[i] if i in chosen else next(rest) for i in range(len(chosen) + others)], {**by_name, **named}
+
+        return complete
+
 
 def parameters_of(fun: Callable[..., Any]) -> list[inspect.Parameter] | None:
     try:

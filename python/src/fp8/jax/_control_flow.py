@@ -20,7 +20,14 @@ class Builder:
     """Creates operations before another one, at its location."""
 
     def __init__(self, op: Any, before: Any = None) -> None:
-        self.location, self.point = op.location, ir.InsertionPoint(before or op)
+        self.location = op.location
+        self.point: Any = op.point if isinstance(op, Builder) else ir.InsertionPoint(before or op)
+
+    def within(self, block: ir.Block) -> Builder:
+        """One that creates operations at the end of a block, at the same location."""
+        builder = Builder(self)
+        builder.point = ir.InsertionPoint(block)
+        return builder
 
     def op(self, name: str, types: Sequence[ir.Type], operands: Sequence[Any], **more: Any) -> Any:
         return ir.Operation.create(name, types, operands, loc=self.location, ip=self.point, **more)

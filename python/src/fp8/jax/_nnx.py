@@ -21,8 +21,8 @@ from .._errors import hiding_frames
 from .._report import Report
 from . import _jit
 from ._chosen import Argnames, Argnums, Chosen
+from ._compiled import Lowered
 from ._leaves import Static
-from ._program import Lowered
 
 
 def nnx_jit(
@@ -86,7 +86,8 @@ class NnxStep:
         self._signature = inspect.signature(fun)
         self._donates_objects = donate
         self._donated = Chosen(fun, donate_argnums, donate_argnames).names
-        self._static = Chosen(fun, static_argnums, static_argnames).names
+        self._static_arguments = Chosen(fun, static_argnums, static_argnames)
+        self._static = self._static_arguments.names
         self._step = _jit.jit(self._make_pure(), recipe=recipe, donate_argnums=(1, 2), **options)
 
     def _make_pure(self) -> Callable[..., Any]:
@@ -175,8 +176,8 @@ class NnxStep:
     @hiding_frames
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function as MLIR, not compiled yet: arrays of the objects are arguments and results of their own."""
-        lowered: Lowered = self._step.lower(*self._split(args, kwargs)[1])
-        return lowered
+        program = self._step.lower(*self._split(args, kwargs)[1]).program
+        return Lowered(program, self, lambda args, kwargs: self._split(args, kwargs)[1], args, kwargs, self._static_arguments)
 
     def clear_cache(self) -> None:
         """Forgets what was compiled; the state stays."""

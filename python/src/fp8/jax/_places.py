@@ -94,6 +94,14 @@ def scope_and_place_in_module(op: ir.Operation, module: ir.Module) -> tuple[str,
     return "/".join(filter(None, (outer, scope))), location or caller
 
 
+def place_in_module(op: Any) -> Location | None:
+    """The position of an operation, or of the first call of the function that it is in."""
+    module = op.operation
+    while module.parent is not None:
+        module = module.parent.operation
+    return scope_and_place_in_module(op.operation, module.opview)[1]
+
+
 def scope_of(equation: Any) -> str:
     return str(equation.source_info.name_stack)
 

@@ -10,10 +10,10 @@ is registered or changed.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -22,6 +22,8 @@ from jax import lax
 from jax._src.interpreters import mlir
 from jax._src.lax import ann, windowed_reductions
 from jax._src.lax import lax as lax_internal
+
+from . import _windows as windowed
 
 Array = Any
 
@@ -190,33 +192,9 @@ def _first(order: Array, x: Array, k: int, axis: int) -> tuple[Array, Array]:
     return lax.slice_in_dim(values, 0, k, axis=axis), lax.slice_in_dim(indices, 0, k, axis=axis)
 
 
-def select_and_scatter_add(
-    source: Array,
-    operand: Array,
-    *,
-    select_prim: Any,
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Sequence[tuple[int, int]],
-) -> Array:
-    """The gradient of max pooling, also of windows that overlap: each element of `source` goes to where its window has the first largest.
-
-    One step for each place in a window: all windows at once.
-    """
-    inside = lax.pad(jnp.ones(operand.shape, bool), False, [(*p, 0) for p in padding])
-    padded = lax.pad(operand, jnp.zeros((), operand.dtype), [(*p, 0) for p in padding])
-    places = list(itertools.product(*map(range, window_dimensions)))
-    ends = [[o + (n - 1) * s + 1 for o, n, s in zip(place, source.shape, window_strides)] for place in places]
-    best, chosen = jnp.zeros(source.shape, operand.dtype), jnp.full(source.shape, -1, jnp.int32)
-    for number, (place, end) in enumerate(zip(places, ends)):
-        element, exists = (lax.slice(x, place, end, window_strides) for x in (padded, inside))
-        takes = exists & ((chosen < 0) | ~select_prim.bind(best, element))
-        best, chosen = jnp.where(takes, element, best), jnp.where(takes, number, chosen)
-    total, zero = jnp.zeros(padded.shape, source.dtype), jnp.zeros((), source.dtype)
-    for number, (place, end) in enumerate(zip(places, ends)):
-        edges = [(o, size - e, s - 1) for o, size, e, s in zip(place, padded.shape, end, window_strides)]
-        total += lax.pad(jnp.where(chosen == number, source, zero), zero, edges)
-    return lax.pad(total, zero, [(-low, -high, 0) for low, high in padding])
+def select_and_scatter_add(source: Array, operand: Array, *, select_prim: Any, **windows: Any) -> Array:
+    """The gradient of max pooling, also of windows that overlap: each element of `source` goes to where its window has the first largest."""
+    return windowed.select_and_scatter(operand, source, jnp.zeros((), source.dtype), select=select_prim.bind, combine=lax.add, **windows)
 
 
 def is_finite(x: Array) -> Array:
@@ -224,8 +202,21 @@ def is_finite(x: Array) -> Array:
     return jnp.abs(x.astype(jnp.float32) if x.dtype.itemsize == 1 else x) < jnp.inf
 
 
+@contextlib.contextmanager
+def plain_rules() -> Iterator[None]:
+    """JAX's own rules of shapes and types for the code of this package, whatever the user has set for their own."""
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        yield
+
+
 def _rule(function: Callable[..., Any], *, multiple_results: bool, **fixed: Any) -> Any:
-    return mlir.lower_fun(functools.partial(function, **fixed), multiple_results=multiple_results)
+    lower = mlir.lower_fun(functools.partial(function, **fixed), multiple_results=multiple_results)
+
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        with plain_rules():
+            return lower(*args, **kwargs)
+
+    return rule
 
 
 def _keep_operands(ctx: Any, *operands: Any, **_: Any) -> Any:

@@ -97,20 +97,6 @@ def _carried(traced: Any, donated: Sequence[bool], results: Sequence[Any]) -> di
     return carried or None
 
 
-class Lowered:
-    """A function as MLIR (linalg on tensors), as fp8-compile reads it."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def as_text(self) -> str:
-        return self._program.text
-
-    def compile(self) -> Library:
-        """The compiled library; a call of the step with such arguments finds it in the cache."""
-        return self._program.library
-
-
 def trace_context() -> Any:
     """What else JAX's tracing depends on: x64, default precision and other settings."""
     from jax._src import config

@@ -27,7 +27,7 @@ class Programs:
         self._fun = fun
         self._options = dict(options)
         self._donated = Chosen(fun, jit_options["donate_argnums"], jit_options["donate_argnames"])
-        self._static = Chosen(fun, jit_options["static_argnums"], jit_options["static_argnames"])
+        self.static = Chosen(fun, jit_options["static_argnums"], jit_options["static_argnames"])
         self._lock = threading.RLock()
         #: Which leaves of the arguments are static; more when a call turns out to need it.
         self.static_leaves = _leaves.NOTHING
@@ -37,7 +37,7 @@ class Programs:
         """Forgets what was compiled."""
         self._programs: dict[Any, Program] = {}
         # Without donation: the platform of the lowering has none, and JAX would warn.
-        static = dict(static_argnums=self._static.numbers, static_argnames=self._static.names)
+        static = dict(static_argnums=self.static.numbers, static_argnames=self.static.names)
         self._traceable = jax.jit(self._wrapped_fun(), keep_unused=True, **static)
 
     def _wrapped_fun(self) -> Callable[..., Any]:
@@ -61,8 +61,8 @@ class Programs:
         options = dict(
             donate_argnums=((0,) if donate_state else ()) + (self._donated.shifted() if donate else ()),
             donate_argnames=self._donated.names if donate else (),
-            static_argnums=self._static.shifted(),
-            static_argnames=self._static.names,
+            static_argnums=self.static.shifted(),
+            static_argnames=self.static.names,
         )
         traced = lambda tensors, *args, **kwargs: body(tensors, *args, **kwargs)
         traced.__name__ = traced.__qualname__ = getattr(self._fun, "__name__", "step")
@@ -76,7 +76,7 @@ class Programs:
         """Whether a call that raised this error should be tried again: more leaves are static from now on."""
         static = _leaves.needed(error)
         if not isinstance(error, _leaves.ModulesHaveNumbers):
-            if static <= self.static_leaves or not _leaves.has_static(self._static.without(args, kwargs), static):
+            if static <= self.static_leaves or not _leaves.has_static(self.static.without(args, kwargs), static):
                 return False
         self.static_leaves = static
         return True
@@ -95,7 +95,7 @@ class Programs:
 
     def arrays(self, args: Any, kwargs: Any) -> list[Any]:
         """The leaves of the arguments that are not static, in the order of the program's arguments."""
-        arrays: list[Any] = jax.tree.leaves(self._static.without(args, kwargs))
+        arrays: list[Any] = jax.tree.leaves(self.static.without(args, kwargs))
         return arrays
 
     def eval_shape(self, args: Any, kwargs: Any) -> Any:
@@ -115,7 +115,7 @@ class Programs:
             if key not in self._programs:
                 _outside.start(_outside.JAXLIB)
                 if self.static_leaves:
-                    _leaves.check_static(self._static.without(args, kwargs))
+                    _leaves.check_static(self.static.without(args, kwargs))
                 else:
                     _leaves.check_modules((args, kwargs))
                 donated = self._donated.flags(args, kwargs)

@@ -15,12 +15,13 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from . import _dynamic
 from ._control_flow import Builder, is_empty, replace, tensor_type, to_scf_if, to_scf_loop, to_scf_switch
 
 
 def load_dialects(context: ir.Context) -> None:
     """Loads the dialects of what is made here, as jaxlib does on first use."""
-    for dialect in ("scf", "tensor", "arith"):
+    for dialect in ("scf", "tensor", "arith", "cf"):
         context.dialects[dialect]
 
 
@@ -105,6 +106,42 @@ def _product(op: Any) -> None:
     _round_results(op)
 
 
+def _custom_call(op: Any) -> None:
+    """Where tensors lie on devices, and checks of sizes."""
+    target = ir.StringAttr(op.attributes["call_target_name"]).value
+    if target in ("Sharding", "xla.sdy.FuncResultSharding") and [o.type for o in op.operands] == [r.type for r in op.results]:
+        _forward_operands(op)
+    elif target == "shape_assertion":
+        _dynamic.assert_sizes(op)
+
+
+# Comparisons by all bits
+
+
+def _compare(op: Any) -> None:
+    """Floats in total order: −NaN, …, −0, 0, …, NaN."""
+    if "compare_type" not in op.attributes or "TOTALORDER" not in str(op.attributes["compare_type"]):
+        return
+    build = Builder(op)
+    op.operands[0], op.operands[1] = (_in_order(build, o) for o in op.operands)
+    op.attributes["compare_type"] = ir.Attribute.parse("#stablehlo<comparison_type SIGNED>")
+
+
+def _in_order(build: Builder, number: Any) -> Any:
+    """Integers in the order of floats. Constants are computed, since the shape may be dynamic."""
+    bits = ir.IntegerType.get_signless(tensor_type(number).element_type.width)
+    type = ir.RankedTensorType.get(tensor_type(number).shape, bits, loc=build.location)
+    integer = build.value("stablehlo.bitcast_convert", type, number)
+    zero = build.value("stablehlo.xor", type, integer, integer)
+    all_ones = build.value("stablehlo.not", type, zero)
+    one = build.value("stablehlo.negate", type, all_ones)
+    largest = build.value("stablehlo.shift_right_logical", type, all_ones, one)
+    truth = ir.RankedTensorType.get(tensor_type(number).shape, ir.IntegerType.get_signless(1), loc=build.location)
+    is_negative = build.value("stablehlo.compare", truth, integer, zero, comparison_direction=ir.Attribute.parse("#stablehlo<comparison_direction LT>"))
+    flipped = build.value("stablehlo.xor", type, integer, largest)
+    return build.value("stablehlo.select", type, is_negative, flipped, integer)
+
+
 # Sums of FP8, which XLA rounds once
 
 
@@ -158,4 +195,11 @@ _REWRITES: dict[str, Callable[[Any], None]] = {
     "stablehlo.dot_general": _product,
     "stablehlo.convolution": _round_results,
     "stablehlo.reduce_window": _sum_in_f32,
+    "stablehlo.compare": _compare,
+    "stablehlo.custom_call": _custom_call,
+    "stablehlo.get_dimension_size": _dynamic.get_dimension_size,
+    "stablehlo.dynamic_broadcast_in_dim": _dynamic.broadcast_in_dim,
+    "stablehlo.dynamic_gather": _dynamic.gather,
+    "stablehlo.dynamic_update_slice": _dynamic.update_slice,
+    "stablehlo.dynamic_reshape": _dynamic.reshape,
 }

@@ -26,8 +26,9 @@ from .._report import Report
 from . import _call, _leaves
 from ._casts import Sources
 from ._chosen import TRACER
+from ._compiled import Lowered
 from ._held import Held, as_jax, named_columns
-from ._program import NOT_TRANSFORMABLE, Lowered, Program
+from ._program import NOT_TRANSFORMABLE, Program
 from ._programs import Programs
 
 _TRACED_CALL = (
@@ -269,7 +270,7 @@ class Step:
     @hiding_frames
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function as MLIR, not compiled yet."""
-        return Lowered(self._programs.of(args, kwargs))
+        return Lowered(self._programs.of(args, kwargs), self, lambda args, kwargs: (list(args), kwargs), args, kwargs, self._programs.static)
 
     @hiding_frames
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:

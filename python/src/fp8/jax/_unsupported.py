@@ -98,10 +98,10 @@ def check_operations(module: ir.Module, advice: str) -> None:
             left.append(op)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(collect)
+    module.operation.walk(collect, ir.WalkOrder.PRE_ORDER)  # An operation before those of its body.
     if left:
         scope, location = scope_and_place_in_module(left[0], module)
-        others = sorted({op.name for op in left[1:]} - {left[0].name})
+        others = sorted({op.name for op in left[1:]} - {left[0].name, "stablehlo.return"})
         more = f" (as have {', '.join(others)})" if others else ""
         message = f"{_described(left[0])} has no code{more}: {advice}"
         raise UnsupportedError(in_scope(*split(scope), message), location)
