@@ -19,6 +19,9 @@ _TO_LINALG = (
     "torchdynamo-export-to-torch-backend-pipeline,torch-backend-to-linalg-on-tensors-backend-pipeline)"
 )
 
+#: What errors begin with whose words name no operation of PyTorch.
+CANNOT_LOWER = "torch-mlir cannot lower the graph: "
+
 _TOOL = pathlib.Path(_mlir_libs.__file__).with_name("iree-opt")
 
 
@@ -43,4 +46,4 @@ def _explain(done: subprocess.CompletedProcess[bytes]) -> CompileError:
     message = matches[0][5] if matches else text or "iree-opt failed without a word"
     if operation := re.search(r'name = "torch\.([\w.]+)"', text) or re.search(r"'?torch\.(aten\.[\w.]+)|(tm_tensor\.\w+)", text):
         return UnsupportedError(f"'{operation[1] or operation[2]}' has no form in linalg", place, (message,))
-    return CompileError(f"torch-mlir cannot lower the graph: {message}", place)
+    return CompileError(f"{CANNOT_LOWER}{message}", place)
