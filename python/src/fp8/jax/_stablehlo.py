@@ -14,7 +14,6 @@ from typing import Any
 import jaxlib
 from jax._src.interpreters import mlir
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo
 
 from .. import _outside
 from .._errors import CompileError, Location, UnsupportedError
@@ -38,14 +37,9 @@ def to_linalg(source: bytes, name: str) -> bytes:
     with mlir.make_ir_context() as context:
         _lower.load_dialects(context)
         try:
-<<<<<<< HEAD
             module = _parse(source)
-            _replace_loops(module)
-=======
             _refuse_complex(module)
-            _lower.run(_PREPARE, module)
             _loops.replace(module)
->>>>>>> jaxsh
             carried = {_name(function): _carried(function) for function in module.body.operations}
             _lower.module_to_linalg(module, _ADVICE)
         except CompileError as error:
@@ -54,41 +48,19 @@ def to_linalg(source: bytes, name: str) -> bytes:
         return _lower.text(module).replace(f'loc("{_TEXT}":', f'loc("{name}":').encode()
 
 
-<<<<<<< HEAD
 def _parse(source: bytes) -> ir.Module:
     """The program, without composites and chlo. It is read where jaxlib's passes run: its parser may die as they may."""
     try:
         return _lower.parse(_outside.run(_outside.JAXLIB, _PREPARE, source))
     except _outside.Refused as error:
         first = error.diagnostics[0]
+        if _QUANTIZED_TYPE in first.message:
+            raise CompileError(_QUANTIZED, first.place) from None
         if error.is_parsed:
             raise UnsupportedError(f"jaxlib cannot lower this: {first.message}; {_ADVICE}", first.place) from None
         if not first.location:
             raise CompileError(f"not a program in StableHLO that jaxlib {jaxlib.__version__} reads: {first.message}") from None
         raise CompileError(first.message, first.place) from None
-=======
-def _parse(source: bytes, name: str) -> ir.Module:
-    messages: list[str] = []
-
-    def note(diagnostic: Any) -> bool:
-        messages.append(diagnostic.message)
-        return True
-
-    context = ir.Context.current
-    with context.attach_diagnostic_handler(note):
-        try:
-            if not source.startswith(b"ML\xefR"):
-                return ir.Module.parse(source.decode())
-            if source[5:].startswith(b"StableHLO"):  # After the format's version.
-                return stablehlo.deserialize_portable_artifact(context, source)
-            return ir.Module.parse(source)
-        except ir.MLIRError as error:
-            first = error.error_diagnostics[0]
-            message = _QUANTIZED if _QUANTIZED_TYPE in first.message else first.message
-            raise CompileError(message, _named(_places.place(ir.FileLineColLoc(first.location)), name)) from None
-        except ValueError:
-            raise CompileError(f"not a program in StableHLO that jaxlib {jaxlib.__version__} reads: {'; '.join(messages)}", Location(name, 1, 1)) from None
->>>>>>> jaxsh
 
 
 def _named(location: Location | None, name: str) -> Location:

@@ -14,9 +14,9 @@ from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
 from .. import state as _state
-from .._errors import StateError
+from .._errors import StateError, warn
 from .._report import Report
-from . import _capture, _decompose
+from . import _capture, _decompose, _import
 from ._choices import Choices
 from ._graph import Graph
 from ._run import check_devices, check_options
@@ -45,7 +45,7 @@ class Backend:
     """
 
     def __init__(self, recipe: Any = "current", **options: Any) -> None:
-        check_options("the backend", options)
+        check_options("the backend", {"recipe": recipe, **options})
         self.recipe = recipe
         self.options = options
         self.graphs: list[Graph] = []
@@ -56,8 +56,9 @@ class Backend:
         check_devices(inputs)
         self.choices.is_broken |= bool(getattr(getattr(module, "compile_subgraph_reason", None), "graph_break", False))
         names = _capture.input_names(module)
-        if any(isinstance(value, (torch.SymInt, torch.SymFloat)) for value in inputs):
-            return _Shapes(self, module, names)
+        numbers = _capture.number_inputs(module)
+        if any(numbers):
+            return _Numbers(self, module, names, numbers)
         return self.build(module, inputs, names)
 
     def build(self, module: GraphModule, inputs: Sequence[Any], names: Sequence[str]) -> Callable[..., Any]:
@@ -173,23 +174,40 @@ def _entry(graph: int, name: str) -> str:
     return f"graph {graph}" if name == "main" else f"graph {graph}: {name}"
 
 
-class _Shapes:
-    """A graph that PyTorch captured with sizes that change: one library per combination of sizes."""
+#: So many compilations for other floats are worth a warning.
+_MANY = 8
 
-    def __init__(self, owner: Backend, module: GraphModule, names: Sequence[str]) -> None:
-        self._owner, self._module, self._names = owner, module, names
+
+class _Numbers:
+    """A graph that PyTorch captured with sizes or floats that change: one library per combination of them."""
+
+    def __init__(self, owner: Backend, module: GraphModule, names: Sequence[str], numbers: Sequence[bool]) -> None:
+        self._owner, self._module, self._names, self._numbers = owner, module, names, numbers
         self._built: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._floats: set[tuple[str, ...]] = set()
 
     def __call__(self, *arguments: Any) -> Any:
-        sizes = tuple(a if isinstance(a, (int, float)) else tuple(a.shape) for a in arguments)
-        key = (*sizes, torch.is_grad_enabled())
+        # Symbols of sizes may come as numbers or, within other graphs, as symbols.
+        values = [a.item() if is_number and isinstance(a, Tensor) else a for a, is_number in zip(arguments, self._numbers)]
+        floats = tuple(value.hex() for value in values if isinstance(value, float))
+        sizes = tuple(value if isinstance(value, int) else tuple(value.shape) for value in values if not isinstance(value, float))
+        key = (sizes, floats, torch.is_grad_enabled())
         run = self._built.get(key)
         if run is None:
-            module, tensors = _capture.with_numbers(self._module, arguments)
-            names = [n for n, a in zip(self._names, arguments) if isinstance(a, Tensor)]
+            self._note(floats, values)
+            module, tensors = _capture.with_numbers(self._module, values)
+            names = [n for n, value in zip(self._names, values) if isinstance(value, Tensor)]
             with torch._guards.tracing(None):
                 run = self._built[key] = self._owner.build(module, tensors, names)
-        return run(*[a for a in arguments if isinstance(a, Tensor)])
+        return run(*[value for value in values if isinstance(value, Tensor)])
+
+    def _note(self, floats: tuple[str, ...], values: Sequence[Any]) -> None:
+        """Warns of floats that change often."""
+        self._floats.add(floats)
+        if len(self._floats) == _MANY:
+            where = _import.first_line([self._module])
+            names = " or ".join(name for name, value in zip(self._names, values) if isinstance(value, float))
+            warn(f"{where}: the graph was compiled {_MANY} times because the number {names} changed: give it as a tensor")
 
 
 __all__ = ["Backend", "backend"]

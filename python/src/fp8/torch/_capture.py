@@ -20,19 +20,20 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from .. import _outside
 from .._errors import Location, UnsupportedError
 from ._import import OWN_FOLDERS, clean_path, user_line
+from ._rewrites import Rewrites
 
 aten = torch.ops.aten
 
 
 @contextlib.contextmanager
 def tracing() -> Iterator[None]:
-    """Settings under which AOT autograd captures: attention as products and softmax, LSTMs as products."""
+    """Settings under which AOT autograd captures: attention as products and softmax, LSTMs as products, writes by masks as choices."""
     _outside.start(_outside.TORCH_MLIR)  # What is captured goes through its passes.
     # torch.backends.mkldnn.flags would also set, and warn about, TF32.
     mkldnn = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        with sdpa_kernel([SDPBackend.MATH]):
+        with sdpa_kernel([SDPBackend.MATH]), Rewrites():
             yield
     finally:
         torch._C._set_mkldnn_enabled(mkldnn)
@@ -100,7 +101,10 @@ def for_compiler(module: GraphModule) -> GraphModule:
 
 
 #: Operations whose tensors matter by their sizes alone.
-_DRAWS_BY_SIZE = (aten.bernoulli.p, aten.rand_like, aten.randn_like, aten.randint_like)
+_DRAWS_BY_SIZE = (
+    aten.bernoulli.p, aten.rand_like, aten.randn_like, aten.randint_like, aten.normal_functional, aten.uniform, aten.exponential, aten.cauchy,
+    aten.log_normal, aten.geometric, aten.random,
+)  # fmt: skip
 
 
 def random_nodes(module: GraphModule) -> list[Node]:
@@ -119,7 +123,9 @@ def draw_outside(module: GraphModule) -> list[Callable[[], Tensor]]:
         if node.all_input_nodes and node.target not in _DRAWS_BY_SIZE and node.target.overloadpacket not in _DRAWS_BY_SIZE:
             raise UnsupportedError(f"'{node.target}' draws random numbers that depend on a tensor", user_line(node))
         draws.append(_draw(node))
-        with module.graph.inserting_after(placeholders(module)[-1]):
+        arguments = placeholders(module)
+        place = module.graph.inserting_after(arguments[-1]) if arguments else module.graph.inserting_before(next(iter(module.graph.nodes)))
+        with place:
             drawn = module.graph.placeholder(f"random_{len(draws)}")
         drawn.meta["val"] = node.meta["val"]
         node.replace_all_uses_with(drawn)
@@ -179,14 +185,21 @@ def input_index(node: Node) -> int | None:
     return index if isinstance(index, int) else None
 
 
+def number_inputs(module: GraphModule) -> list[bool]:
+    """Which of dynamo's inputs are numbers: sizes, and floats, which dynamo gives as tensors that it calls .item() of."""
+    return [
+        isinstance(node.meta.get("example_value"), (torch.SymInt, torch.SymFloat)) or bool(getattr(node.meta.get("grapharg"), "pass_arg_as_tensor", False))
+        for node in placeholders(module)
+    ]
+
+
 def with_numbers(module: GraphModule, values: Sequence[Any]) -> tuple[GraphModule, list[Any]]:
-    """A copy for inputs of these sizes: numbers put in for the symbols. Returns it and the tensors among `values`."""
+    """A copy for these inputs: what is no tensor among the values is put in for the symbols. Returns it and the tensors."""
     module = GraphModule(module, copy.deepcopy(module.graph))
     tensors = []
     for node, value in zip(placeholders(module), values):
         if isinstance(value, (int, float)):
-            for user in list(node.users):
-                user.replace_input_with(node, value)
+            _put_in(module, node, value)
             module.graph.erase_node(node)
         else:
             tensors.append(value)
@@ -195,3 +208,13 @@ def with_numbers(module: GraphModule, values: Sequence[Any]) -> tuple[GraphModul
             node.meta.pop(key, None)
     module.recompile()
     return module, tensors
+
+
+def _put_in(module: GraphModule, node: Node, value: float) -> None:
+    """Puts a number in the place of a node, and of its .item()."""
+    for user in list(node.users):
+        if user.op == "call_method" and user.target == "item":
+            _put_in(module, user, value)
+            module.graph.erase_node(user)
+        else:
+            user.replace_input_with(node, value)

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import _extremes, _halves, _limits, _pooling, _ranges, _roundings
+from . import _convolutions, _extremes, _halves, _indexing, _limits, _pooling, _ranges, _roundings, _scalars, _special
 
 aten = torch.ops.aten
 
@@ -32,7 +32,7 @@ _LEFT_TO_TORCH_MLIR = {
 _MORE = [
     aten._adaptive_avg_pool2d, aten._euclidean_dist, aten._log_softmax, aten._native_batch_norm_legit, aten._native_batch_norm_legit.no_stats,
     aten._native_batch_norm_legit_functional, aten._native_batch_norm_legit_no_training, aten._prelu_kernel_backward, aten._to_copy,
-    aten.addmm, aten.cudnn_batch_norm_backward, aten.diag, aten.elu_backward, aten.full, aten.glu_backward,
+    aten.addmm, aten.addmv, aten.dist, aten.max_pool3d_with_indices, aten.cudnn_batch_norm_backward, aten.diag, aten.elu_backward, aten.full, aten.glu_backward,
     aten.grid_sampler_2d, aten.hardswish_backward, aten.huber_loss_backward, aten.leaky_relu_backward, aten.logsumexp, aten.mse_loss_backward,
     aten.native_batch_norm_backward, aten.native_dropout_backward, aten.native_group_norm, aten.native_group_norm_backward,
     aten.gelu, aten.gelu_backward, aten.native_layer_norm, aten.scaled_dot_product_attention, aten.select_scatter, aten.silu_backward,
@@ -73,7 +73,9 @@ def _fixed() -> dict[Any, Callable[..., Any]]:
     result.update(_pooling.rules(result))
     result.update(_limits.RULES)
     result.update(_extremes.RULES)
-    return _ranges.checked(result)
+    for rules in (_indexing.RULES, _convolutions.RULES, _special.RULES):
+        result.update(rules)
+    return _ranges.checked(_scalars.with_a_dimension(result))
 
 
 # Scatters and scans of scalars become loops; where a comparison says the same, it is faster and fuses.
@@ -141,12 +143,13 @@ def _as_strided_scatter(x: Tensor, source: Tensor, size: Sequence[int], stride: 
 
 def _embedding_dense_backward(grad: Tensor, index: Tensor, rows: int, padding_index: int, by_frequency: bool) -> Tensor:
     """Rows of gradients added in the order of the indices, in f32 as PyTorch does."""
-    if by_frequency:
-        return NotImplemented
     wide = grad.reshape(-1, grad.shape[-1]).float() if grad.dtype in (torch.bfloat16, torch.float16) else grad.reshape(-1, grad.shape[-1])
     flat = index.reshape(-1)
     if padding_index >= 0:
         wide = torch.where((flat != padding_index)[:, None], wide, torch.zeros((), dtype=wide.dtype))
+    if by_frequency:
+        counts = aten.index_put(torch.zeros(rows, dtype=torch.int64), [flat], torch.ones_like(flat), True)
+        wide = wide / counts[flat].unsqueeze(-1)
     return aten.index_put(wide.new_zeros(rows, grad.shape[-1]), [flat], wide, True).to(grad.dtype)
 
 
@@ -163,46 +166,6 @@ def _cumsum(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
     if x.dtype == wide and result == wide:
         return NotImplemented
     return aten.cumsum.default(x.to(wide), dim).to(result)
-
-
-def _convolution_backward(
-    grad: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    bias_sizes: Any,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-    mask: Sequence[bool],
-) -> Any:
-    """Transposed convolutions, which torch-mlir has no form for, as the gradients of the convolution that they are the gradient of.
-
-    Depthwise convolutions of stride 1, and others one group after the other: torch-mlir's form for groups does not verify.
-    """
-    if transposed:
-        like = stride, padding, dilation, False, [0] * len(stride), groups
-        grad_x = aten.convolution(grad, weight, None, *like) if mask[0] else None
-        grad_weight = aten.convolution_backward(x, grad, weight, None, *like, [False, True, False])[1] if mask[1] else None
-        return grad_x, grad_weight, grad.sum([0, *range(2, grad.dim())]) if mask[2] else None
-    if groups == 1:
-        return NotImplemented
-    depthwise = weight.dim() == 4 and weight.shape[1] == 1 and weight.shape[0] == groups
-    if not depthwise or any(s != 1 for s in (*stride, *dilation)):
-        parts = zip(grad.chunk(groups, 1), x.chunk(groups, 1), weight.chunk(groups, 0))
-        sizes = [bias_sizes[0] // groups] if bias_sizes else None
-        same = sizes, stride, padding, dilation, False, output_padding, 1, mask
-        of_x, of_weight, of_bias = zip(*[aten.convolution_backward(*part, *same) for part in parts])
-        return tuple(torch.cat(g, dim) if wanted else None for g, dim, wanted in zip((of_x, of_weight, of_bias), (1, 0, 0), mask))
-    rows, columns = weight.shape[2:]
-    height, width = grad.shape[2:]
-    around = [rows - 1 - padding[0], columns - 1 - padding[1]]
-    grad_x = aten.convolution(grad, weight.flip(2, 3), None, [1, 1], around, [1, 1], False, [0, 0], groups) if mask[0] else None
-    padded, wide = F.pad(x, (padding[1], padding[1], padding[0], padding[0])).float(), grad.float()
-    taps = [torch.stack([(padded[:, :, i : i + height, j : j + width] * wide).sum((0, 2, 3)) for j in range(columns)], -1) for i in range(rows)]
-    return grad_x, torch.stack(taps, -2)[:, None].to(weight.dtype), grad.sum((0, 2, 3)) if mask[2] else None
 
 
 def _constant_pad(x: Tensor, widths: Sequence[int], value: float = 0.0) -> Tensor:
@@ -222,6 +185,32 @@ def _native_dropout(x: Tensor, p: float, train: bool | None = True) -> tuple[Ten
         return x.clone(), torch.ones_like(x, dtype=torch.bool)
     mask = aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1 - p)
     return x * mask.to(x.dtype) * (1 / (1 - p) if p < 1 else 0), mask
+
+
+def _normal(mean: Tensor | float, deviation: Tensor | float = 1.0, generator: Any = None) -> Tensor:
+    """Draws, then a product and a sum, as in PyTorch: numbers that do not depend on tensors are drawn outside of the graph."""
+    shape = torch.broadcast_shapes(*[v.shape for v in (mean, deviation) if isinstance(v, Tensor)])
+    dtype = next(v.dtype for v in (mean, deviation) if isinstance(v, Tensor))
+    by_tensor = isinstance(deviation, Tensor)
+    drawn = aten.normal_functional(torch.empty(shape, dtype=dtype), 0.0, 1.0 if by_tensor else deviation)
+    return (drawn * deviation if by_tensor else drawn) + mean
+
+
+def _scaled_product(
+    x: Tensor, y: Tensor, scale_x: Tensor, scale_y: Tensor, bias: Tensor | None = None, scale_result: Tensor | None = None,
+    out_dtype: torch.dtype | None = None, use_fast_accum: bool = False,
+) -> Any:  # fmt: skip
+    """The product of what was cast to FP8, with a scale each, or one for each row of x and column of y."""
+    if scale_result is not None or any(scale.numel() != 1 and (scale.dim() != 2 or 1 not in scale.shape) for scale in (scale_x, scale_y)):
+        return NotImplemented
+    result = (x.float() @ y.float()) * (scale_x.float() * scale_y.float())
+    if bias is not None:
+        result = result + bias.float()
+    return result.to(out_dtype or x.dtype)
+
+
+def _copy_strided(x: Tensor, stride: Sequence[int]) -> Tensor:
+    return x.clone()
 
 
 def _hypot(x: Tensor, y: Tensor) -> Tensor:
@@ -360,8 +349,10 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten.embedding_dense_backward.default: _embedding_dense_backward,
     aten.sort.stable: _sort_stable,
     aten.cumsum.default: _cumsum,
-    aten.convolution_backward.default: _convolution_backward,
     aten.constant_pad_nd.default: _constant_pad,
+    **{op: _normal for op in (aten.normal.Tensor_float, aten.normal.float_Tensor, aten.normal.Tensor_Tensor)},
+    aten._scaled_mm.default: _scaled_product,
+    torch.ops.prims.copy_strided.default: _copy_strided,
     aten.hypot.default: _hypot,
     aten.histc.default: _histc,
     aten.fmod.Tensor: _fmod,

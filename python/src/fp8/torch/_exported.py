@@ -62,7 +62,7 @@ class Exported:
         for name in ("pair", "carry", "calibrate"):
             if name in options:
                 raise ValueError(f"{name} has no use for an exported program")
-        check_options("compile_exported", options, found=())
+        check_options("compile_exported", {"recipe": recipe, **options}, found=())
         self._graph = _Graph(program)
         self._options = {"recipe": recipe, **options}
         self.library = self._compile_kept()

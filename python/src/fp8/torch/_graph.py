@@ -21,7 +21,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from .. import _options
 from .. import state as _state
-from .._errors import CompileError, StateError
+from .._errors import CompileError, Location, StateError
 from .._library import Library
 from .._report import Report
 from ..recipe import to_text
@@ -30,7 +30,7 @@ from ._casts import Casts, advise, pointers
 from ._inference import TrainedScales
 from ._pair import Pair
 from ._run import Runner
-from ._state import State, described, from_arrays
+from ._state import State, at_line, described, from_arrays
 
 if TYPE_CHECKING:
     from ._backend import Backend
@@ -47,6 +47,7 @@ class Graph:
         self._names = names
         self._parts: tuple[GraphModule, GraphModule, int] | None = None
         self._library: Library | None = None
+        self._line: Location | None = None
         #: A training graph's calls, and what AOT autograd knows about its inputs and outputs.
         self.pair: Pair | None = None
         self.metadata: Any = None
@@ -161,8 +162,9 @@ class Graph:
         """Compiles graphs with the backend's options."""
         names = {name: _capture.argument_names(part, self._names) for name, part in parts.items()}
         text = _import.to_linalg(parts, names)
+        self._line = _import.first_line(parts.values())
         try:
-            return self._owner.choices.compile(text, _import.first_line(parts.values()), {**self._owner.options, **options})
+            return self._owner.choices.compile(text, self._line, {**self._owner.options, **options})
         except CompileError as error:
             raise advise(error) from None
 
@@ -225,7 +227,8 @@ class Graph:
                 states.changes += 1
                 return state
         new.take(weights, place)
-        states.add(new)
+        with at_line(self._line):
+            states.add(new)
         return new
 
 

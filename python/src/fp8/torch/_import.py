@@ -19,14 +19,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._ops import HigherOrderOperator
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Graph, GraphModule, Node
 
 from .. import _compile, _process
-from .._errors import CompileError, Location, MissingToolError, UnsupportedError, placed, warn
+from .._errors import CompileError, Location, MissingToolError, UnsupportedError, warn
 from .._frameworks import INSTALL
 from .._library import Library
 from .._report import Report
-from . import _halves, _integers
+from . import _blame, _complex, _decompose, _halves, _integers
 
 try:
     from iree.compiler import ir
@@ -53,33 +54,95 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
     The graphs are functional, of ATen operations, with static shapes in `meta["val"]`.
     Raises UnsupportedError for an operation that has no linalg form.
     """
+    graphs = {name: _complex.in_pairs(module, _decompose.table(), user_line) for name, module in graphs.items()}
+    for module in graphs.values():
+        _prepare(module.graph)
+    plain = {name: module.graph for name, module in graphs.items()}
+    text = _text(plain, names or {})
+    try:
+        return write_loops(_passes.run(text))
+    except CompileError as error:
+        raise _explained(error, plain) from None
+
+
+def _prepare(graph: Graph) -> None:
+    _refuse_transforms(graph)
+    _refuse_complex(graph)
+    _refuse_sparse(graph)
+    _refuse_effects(graph)
+    _integers.cut_numbers(graph)
+    _integers.widen(graph)
+    _halves.widen(graph)
+
+
+def _text(graphs: Mapping[str, Graph], names: Mapping[str, Sequence[str]]) -> str:
+    """The text of a module in the dialect torch."""
     context = ir.Context()
     with context:
         importer = fx_importer.FxImporter(context=context, config_check=False)
         importer._cc = _Locations(context, py_attr_tracker=importer._py_attr_tracker)
-        for name, module in graphs.items():
-            _import(importer, name, module.graph)
+        for name, graph in graphs.items():
+            _import(importer, name, graph)
         for function in importer.module.body.operations:
             if function.operation.name == "func.func" and names:
                 _name_arguments(function, names.get(ir.StringAttr(function.attributes["sym_name"]).value, ()))
-        text = str(importer.module.operation.get_asm(enable_debug_info=True))
-    with placed(first_line(graphs.values())):
-        return write_loops(_passes.run(text))
+        return str(importer.module.operation.get_asm(enable_debug_info=True))
 
 
 def _import(importer: Any, name: str, graph: Graph) -> None:
-    _refuse_transforms(graph)
-    _refuse_complex(graph)
-    _refuse_sparse(graph)
-    _integers.cut_numbers(graph)
-    _integers.widen(graph)
-    _halves.widen(graph)
     try:
-        importer.import_stateless_graph(graph, func_name=name)
+        # Constants have values, which the importer converts.
+        with unset_fake_temporarily():
+            importer.import_stateless_graph(graph, func_name=name)
     except (NotImplementedError, AssertionError, KeyError, TypeError) as error:
         if node := next((n for n in graph.nodes if isinstance(n.target, HigherOrderOperator)), None):
             raise UnsupportedError(f"'{node.target}' has no form in linalg", user_line(node)) from None
         raise UnsupportedError(f"torch-mlir cannot read the graph of '{name}': {type(error).__name__}: {error}") from error
+
+
+def _explained(error: CompileError, graphs: Mapping[str, Graph]) -> CompileError:
+    """A failure of torch-mlir's passes with the operation and the user's line, where they do not say both."""
+    if isinstance(error, UnsupportedError) and error.location is not None:
+        return error
+    nodes = [node for graph in graphs.values() for node in graph.nodes]
+    # A process that died, or ran out of time, is not started again and again.
+    alone = _blame.operation_at_fault(graphs.values(), _failure) if error.message.startswith(_passes.CANNOT_LOWER) else None
+    if alone is None:
+        named = (n for n in nodes if n.op == "call_function" and error.message.startswith(f"'{_full_name(n)}'"))
+        line = next((_blame.nearest_line(n, user_line) for n in named), None) or _line_in(error.notes)
+        return type(error)(error.message, error.location or line or first_line_of(nodes), error.notes, error.source_path)
+    node, own = alone
+    line = _blame.nearest_line(node, user_line) or error.location
+    return UnsupportedError(f"'{_full_name(node)}' has no form in linalg", line, (own.message.removeprefix(_passes.CANNOT_LOWER), *own.notes))
+
+
+def _failure(graphs: dict[str, Graph]) -> CompileError | None:
+    try:
+        _passes.run(_text(graphs, {}))
+    except CompileError as error:
+        return error
+    return None
+
+
+def _full_name(node: Node) -> str:
+    """The operation's name as in `aten.view.dtype`."""
+    return str(node.target).removesuffix(".default")
+
+
+def _line_in(notes: Sequence[str]) -> Location | None:
+    """The first place in a file that locations of MLIR name."""
+    found = re.search(r'\("([^"]+)":(\d+):(\d+)\)', "\n".join(notes))
+    return Location(found[1], int(found[2]), int(found[3])) if found else None
+
+
+def _refuse_effects(graph: Graph) -> None:
+    """Raises UnsupportedError for functions that check what LAPACK found, under the name that users call them by."""
+    for node in graph.nodes:
+        if str(node.target) == "with_effects":
+            names = [value for value in node.args if isinstance(value, str)]
+            name = next(iter(names), str(node.args[1]) if len(node.args) > 1 else "with_effects")
+            message = f"'{name}' has no form in linalg: under torch.compile, a function with @torch.compiler.disable leaves it to PyTorch"
+            raise UnsupportedError(message, _blame.nearest_line(node, user_line))
 
 
 def _refuse_transforms(graph: Graph) -> None:
@@ -197,7 +260,11 @@ def report_of(library: Library) -> Report:
 
 def first_line(graphs: Iterable[GraphModule]) -> Location | None:
     """The first line of the user's code that graphs come from."""
-    return next((line for graph in graphs for node in graph.graph.nodes if node.op == "call_function" and (line := user_line(node))), None)
+    return first_line_of(node for graph in graphs for node in graph.graph.nodes)
+
+
+def first_line_of(nodes: Iterable[Node]) -> Location | None:
+    return next((line for node in nodes if node.op == "call_function" and (line := user_line(node))), None)
 
 
 def definition(modules: Iterable[nn.Module]) -> Location | None:

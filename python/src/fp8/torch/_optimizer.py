@@ -34,13 +34,19 @@ def check_options(optimizer: torch.optim.Optimizer) -> None:
     for group in optimizer.param_groups:
         if group.get("maximize"):
             raise UnsupportedError("maximize: negate the loss instead")
-        if group.get("dampening"):
-            raise UnsupportedError("dampening treats the first step apart: use fp8.torch.backend")
         for parameter in group["params"]:
             if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
                 raise UnsupportedError("a parameter has hooks on its gradient, which a compiled step does not call: use fp8.torch.backend")
             if not parameter.is_contiguous():
                 raise UnsupportedError("a parameter is not contiguous: call .contiguous() before the optimizer is made")
+
+
+def beginning(optimizer: torch.optim.Optimizer) -> tuple[Tensor, ...]:
+    """The parameters whose next step SGD treats apart: the first one with momentum, which dampening leaves as it is."""
+    if not isinstance(optimizer, torch.optim.SGD):
+        return ()
+    groups = [group for group in optimizer.param_groups if group["momentum"] and group["dampening"]]
+    return tuple(p for group in groups for p in group["params"] if optimizer.state.get(p, {}).get("momentum_buffer") is None)
 
 
 def initial_state(optimizer: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> dict[Tensor, dict[str, Tensor]]:
@@ -78,11 +84,30 @@ def _settings(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> dict[s
     return {**settings, **{key: value for key, value in forced.items() if key in known}}
 
 
-def trace_update(optimizer: torch.optim.Optimizer, groups: Sequence[Sequence[Tensor]], state: dict[Tensor, dict[str, Tensor]]) -> Callable[..., list[Tensor]]:
-    """A function of parameters, gradients, state and learning rates, flat, that returns new parameters and state."""
+def trace_update(
+    optimizer: torch.optim.Optimizer, groups: Sequence[Sequence[Tensor]], state: dict[Tensor, dict[str, Tensor]], first: Sequence[Tensor]
+) -> Callable[..., list[Tensor]]:
+    """A function of parameters, gradients, state and learning rates, flat, that returns new parameters and state.
+
+    `first` are the parameters that `beginning` gave: their momentum begins as 0, to which the gradient is added as it is.
+    """
+    is_first = {id(p) for p in first}
     parameters = [p for group in groups for p in group]
     keys = [list(state[p]) for p in parameters]
     count = len(parameters)
+
+    def step(settings: dict[str, Any], rate: Tensor, new: list[Tensor], states: list[dict[str, Tensor]], members: Sequence[int]) -> None:
+        if not members:
+            return
+        # The constructor compares the learning rate: it gets a number.
+        copy = type(optimizer)([new[i] for i in members], **settings)
+        copy.param_groups[0]["lr"] = rate
+        for i in members:
+            copy.state[new[i]] = states[i]
+        with _TensorFactors(), _extremes_of_tensors(optimizer):
+            _plain_step(copy)
+        for i in members:
+            states[i] = copy.state[new[i]]
 
     def update(*values: Tensor) -> list[Tensor]:
         new = [v.clone() for v in values[:count]]
@@ -91,20 +116,14 @@ def trace_update(optimizer: torch.optim.Optimizer, groups: Sequence[Sequence[Ten
         rates = list(flat)
         start = 0
         for group, options, rate in zip(groups, optimizer.param_groups, rates):
-            if not group:
-                continue
             members = range(start, start + len(group))
             start += len(group)
-            # The constructor compares the learning rate: it gets a number.
-            copy = type(optimizer)([new[i] for i in members], **_settings(optimizer, options))
-            copy.param_groups[0]["lr"] = rate
             for i in members:
                 new[i].grad = values[count + i]
-                copy.state[new[i]] = states[i]
-            with _TensorFactors():
-                _plain_step(copy)
-            for i in members:
-                states[i] = copy.state[new[i]]
+            settings = _settings(optimizer, options)
+            later = [i for i in members if id(parameters[i]) not in is_first]
+            step(settings, rate, new, states, later)
+            step({**settings, "dampening": 0}, rate, new, states, [i for i in members if i not in later])
         return [*new, *(states[i][key] for i, own in enumerate(keys) for key in own)]
 
     examples = [example(p) for p in parameters] + [example(p) for p in parameters]
@@ -119,10 +138,20 @@ def trace_update(optimizer: torch.optim.Optimizer, groups: Sequence[Sequence[Ten
 
 
 class _TensorFactors(TorchFunctionMode):  # type: ignore[misc]
-    """In-place sums whose factor, the learning rate, is a tensor, as products: PyTorch would read its value."""
+    """In-place sums whose factor, the learning rate, is a tensor, as products: PyTorch would read its value.
+
+    Numbers that an update reads from tensors, as Adafactor does, stay tensors, with the bits that a number has.
+    """
 
     def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
         options = dict(options or {})
+        if function is Tensor.item:
+            return arguments[0].double()
+        if function is Tensor.square_:
+            # functionalize has no form for it.
+            return arguments[0].mul_(arguments[0])
+        if function is Tensor.lerp_ and isinstance(arguments[2], Tensor):
+            return arguments[0].lerp_(arguments[1], arguments[2].to(arguments[0].dtype))
         factor = options.get("alpha", options.get("value"))
         if isinstance(factor, Tensor):
             if function is Tensor.add_:
@@ -132,6 +161,30 @@ class _TensorFactors(TorchFunctionMode):  # type: ignore[misc]
             if function is Tensor.addcmul_:
                 return arguments[0].add_(arguments[1] * factor * arguments[2])
         return function(*arguments, **options)
+
+
+@contextlib.contextmanager
+def _extremes_of_tensors(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """`min` and `max` in the optimizer's module take tensors, whose values Python's own would compare."""
+    names = type(optimizer)._init_group.__globals__  # type: ignore[attr-defined]
+    own = {"min": _extreme(min, torch.minimum), "max": _extreme(max, torch.maximum)}
+    before = {name: names[name] for name in own if name in names}
+    names.update(own)
+    try:
+        yield
+    finally:
+        for name in own:
+            del names[name]
+        names.update(before)
+
+
+def _extreme(of_numbers: Callable[..., Any], of_tensors: Callable[..., Tensor]) -> Callable[..., Any]:
+    def extreme(*values: Any, **options: Any) -> Any:
+        if len(values) == 2 and any(isinstance(value, Tensor) for value in values):
+            return of_tensors(*[torch.as_tensor(value, dtype=torch.float64) for value in values])
+        return of_numbers(*values, **options)
+
+    return extreme
 
 
 def _plain_step(optimizer: torch.optim.Optimizer) -> None:

@@ -15,6 +15,9 @@ _TO_LINALG = (
     "torchdynamo-export-to-torch-backend-pipeline,torch-backend-to-linalg-on-tensors-backend-pipeline)"
 )
 
+#: What errors begin with whose words name no operation of PyTorch.
+CANNOT_LOWER = "torch-mlir cannot lower the graph: "
+
 
 def run(text: str) -> str:
     """The text of a module in the dialect torch as one in linalg on tensors; scatters, scans and sorts in tm_tensor.
@@ -33,4 +36,4 @@ def _explain(diagnostics: list[_outside.Diagnostic]) -> CompileError:
     text = "\n".join(line for d in diagnostics for line in (d.message, *d.notes))
     if operation := re.search(r'name = "torch\.([\w.]+)"', text) or re.search(r"'?torch\.(aten\.[\w.]+)|(tm_tensor\.\w+)", text):
         return UnsupportedError(f"'{operation[1] or operation[2]}' has no form in linalg", first.place, (first.message,))
-    return CompileError(f"torch-mlir cannot lower the graph: {first.message}", first.place)
+    return CompileError(f"{CANNOT_LOWER}{first.message}", first.place)

@@ -26,8 +26,15 @@ def rules(others: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]
         aten.avg_pool1d.default: _avg_pool1d,
         aten.avg_pool2d_backward.default: functools.partial(_avg_pool_backward, dims=2),
         aten.avg_pool3d_backward.default: functools.partial(_avg_pool_backward, dims=3),
-        aten._adaptive_avg_pool2d_backward.default: _adaptive_avg_pool2d_backward,
-        aten.max_pool2d_with_indices_backward.default: _max_pool2d_backward,
+        aten._adaptive_avg_pool2d_backward.default: functools.partial(_adaptive_avg_pool_backward, dims=2),
+        aten._adaptive_avg_pool3d_backward.default: functools.partial(_adaptive_avg_pool_backward, dims=3),
+        aten.max_pool2d_with_indices_backward.default: functools.partial(_max_pool_backward, dims=2),
+        aten.max_pool3d_with_indices_backward.default: functools.partial(_max_pool_backward, dims=3),
+        aten.adaptive_max_pool2d.default: functools.partial(_adaptive_max_pool, dims=2),
+        aten.adaptive_max_pool3d.default: functools.partial(_adaptive_max_pool, dims=3),
+        aten.adaptive_max_pool2d_backward.default: functools.partial(_adaptive_max_pool_backward, dims=2),
+        aten.adaptive_max_pool3d_backward.default: functools.partial(_adaptive_max_pool_backward, dims=3),
+        **{op.default: _replication_pad_backward for op in _REPLICATIONS},
     }
 
 
@@ -86,18 +93,42 @@ def _avg_pool_backward(
     return _sum_of_windows(grad / (divisor if divisor is not None else elements.to(grad.dtype)), windows)
 
 
-def _adaptive_avg_pool2d_backward(grad: Tensor, x: Tensor) -> Tensor:
-    for dim in (-2, -1):
-        size, count = x.shape[dim], grad.shape[dim]
-        window = torch.arange(count)
-        elements = -_quotient(-(window + 1) * size, count) - _quotient(window * size, count)
-        grad = grad / (elements if dim == -1 else elements[:, None]).to(grad.dtype)
+def _adaptive_avg_pool_backward(grad: Tensor, x: Tensor, *, dims: int) -> Tensor:
     windows = []
-    for dim in (-2, -1):
+    for dim in range(-dims, 0):
         size, count = x.shape[dim], grad.shape[dim]
+        begin, end = _adaptive_windows(size, count)
+        grad = grad / (end - begin).reshape(-1, *[1] * (-1 - dim)).to(grad.dtype)
         place = torch.arange(size)
         windows.append(_Windows(_quotient(place * count, size), -_quotient(-(place + 1) * count, size) - 1, -(-count // size) + 1))
     return _sum_of_windows(grad, windows)
+
+
+def _adaptive_windows(size: int, count: int) -> tuple[Tensor, Tensor]:
+    """Where the windows of adaptive pooling begin and end."""
+    window = torch.arange(count)
+    return _quotient(window * size, count), -_quotient(-(window + 1) * size, count)
+
+
+def _adaptive_max_pool(x: Tensor, sizes: Sequence[int], *, dims: int) -> tuple[Tensor, Tensor]:
+    """One dimension after the other, with the place of each maximum among all elements."""
+    place = torch.arange(x.shape[-dims:].numel()).reshape(x.shape[-dims:]).expand(x.shape)
+    for dim, count in zip(range(-dims, 0), sizes):
+        begin, end = _adaptive_windows(x.shape[dim], count)
+        most = -(-x.shape[dim] // count) + 1
+        best = None
+        for number in range(most):
+            at = torch.minimum(begin + number, end - 1)
+            value, where = x.index_select(dim, at), place.index_select(dim, at)
+            if best is None:
+                best = value, where
+                continue
+            # The first of equal ones in the order of memory; NaN is the largest.
+            later = (value > best[0]) | (value.isnan() if x.is_floating_point() else torch.zeros((), dtype=torch.bool))
+            best = torch.where(later, value, best[0]), torch.where(later, where, best[1])
+        assert best is not None
+        x, place = best
+    return x, place
 
 
 def _quotient(number: Tensor, by: int) -> Tensor:
@@ -119,10 +150,35 @@ def _sum_of_windows(values: Tensor, windows: Sequence[_Windows]) -> Tensor:
     return total
 
 
-def _max_pool2d_backward(grad: Tensor, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Tensor) -> Tensor:
+def _max_pool_backward(
+    grad: Tensor, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Tensor, *, dims: int
+) -> Tensor:
+    return _adaptive_max_pool_backward(grad, x, indices, dims=dims)
+
+
+def _adaptive_max_pool_backward(grad: Tensor, x: Tensor, indices: Tensor, *, dims: int) -> Tensor:
     """Gradients added where the maxima were; torch-mlir's own form is not exact where windows overlap."""
-    height, width = x.shape[-2:]
-    planes = x[..., 0, 0].numel()
-    plane = torch.arange(planes, device=x.device)[:, None].expand(planes, indices.shape[-1] * indices.shape[-2])
-    flat = (plane * (height * width) + indices.reshape(planes, -1)).reshape(-1)
-    return aten.index_put(grad.new_zeros(planes * height * width), [flat], grad.reshape(-1), True).reshape(x.shape)
+    size = x.shape[-dims:].numel()
+    planes = x.shape[:-dims].numel()
+    plane = torch.arange(planes, device=x.device)[:, None].expand(planes, indices.shape[-dims:].numel())
+    flat = (plane * size + indices.reshape(planes, -1)).reshape(-1)
+    return aten.index_put(grad.new_zeros(planes * size), [flat], grad.reshape(-1), True).reshape(x.shape)
+
+
+#: Gradients of padding with the outermost elements.
+_REPLICATIONS = (aten.replication_pad1d_backward, aten.replication_pad2d_backward, aten.replication_pad3d_backward)
+
+
+def _replication_pad_backward(grad: Tensor, x: Tensor, padding: Sequence[int]) -> Tensor:
+    """Sums of what the first and the last element were copied to, dimension by dimension."""
+    for place in range(len(padding) // 2):
+        dim, (left, right) = x.dim() - 1 - place, padding[2 * place : 2 * place + 2]
+        low, high, size = max(left, 0), max(right, 0), x.shape[dim]
+        after = [0] * (2 * place)
+        middle = aten.constant_pad_nd(grad.narrow(dim, low, grad.shape[dim] - low - high), [*after, max(-left, 0), max(-right, 0)])
+        if low:
+            middle = middle + aten.constant_pad_nd(grad.narrow(dim, 0, low).sum(dim, keepdim=True), [*after, 0, size - 1])
+        if high:
+            middle = middle + aten.constant_pad_nd(grad.narrow(dim, grad.shape[dim] - high, high).sum(dim, keepdim=True), [*after, size - 1, 0])
+        grad = middle
+    return grad

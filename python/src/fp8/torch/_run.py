@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +16,8 @@ import torch
 from torch import Tensor
 from torch._C._dynamo.guards import _empty_strided_cpu
 
-from .._errors import UnsupportedError
+from .. import _options, _process
+from .._errors import MissingToolError, UnsupportedError
 from .._library import Library
 
 _BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32": 32, "i16": 16, "i1": 8}
@@ -50,7 +53,7 @@ class Runner:
     def __call__(self, tensors: Sequence[Tensor], state: Sequence[int], arena: Tensor | None = None) -> list[Any]:
         """Calls the entry point on the user's arguments; `state` are addresses of the state's tensors."""
         # map, as small calls take as long as their Python.
-        if not all(map(Tensor.is_contiguous, tensors)) or any(map(Tensor.is_neg, tensors)):
+        if not all(map(Tensor.is_contiguous, tensors)) or any(map(Tensor.is_neg, tensors)) or any(map(Tensor.is_conj, tensors)):
             tensors = [row_major(t) for t in tensors]
         created = [*itertools.starmap(_empty_strided_cpu, self._shapes)]
         place = (arena.data_ptr() if arena is not None else 0).__add__
@@ -67,11 +70,10 @@ class Runner:
 
 
 def row_major(tensor: Tensor) -> Tensor:
-    """A tensor whose memory has its elements in order, and with their signs (`z.conj().imag` has others)."""
-    if tensor.is_contiguous() and not tensor.is_neg():
+    """A tensor whose memory has its elements in order, and with their signs (`z.conj()` and its `imag` have others)."""
+    if tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj():
         return tensor
-    values = (tensor.detach() if tensor.requires_grad else tensor).contiguous()
-    return values.resolve_neg() if values.is_neg() else values
+    return (tensor.detach() if tensor.requires_grad else tensor).contiguous().resolve_neg().resolve_conj()
 
 
 def _strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -104,12 +106,27 @@ def _places(residuals: Sequence[dict[str, Any]]) -> tuple[list[int], int]:
 
 
 def check_options(where: str, options: Mapping[str, Any], found: Sequence[str] = ("pair", "carry")) -> None:
-    """Raises ValueError for options that are found without the user, and for another target than the CPU."""
+    """Raises ValueError or TypeError for options that fp8-compile does not know or whose values it refuses, for those that
+    are found without the user, and for another target than the CPU.
+    """
     for name in found:
         if name in options:
             raise ValueError(f"{name} is set by {where} itself")
     if options.get("target", "cpu") != "cpu":
         raise ValueError(f"target={options['target']!r}: {where} runs on the CPU; fp8.compile compiles for GPUs")
+    of_python = {"cache", "name", *(["keep"] if callable(options.get("keep")) else [])}
+    _check_words(tuple(_options.to_arguments({name: value for name, value in options.items() if name not in of_python})))
+
+
+@functools.cache
+def _check_words(arguments: tuple[str, ...]) -> None:
+    """Raises ValueError for the words of a command line, which fp8-compile reads before its program."""
+    try:
+        done = _process.run(["fp8-compile", "-", "-o", os.devnull, "--no-cache", *arguments], b"module {}", None)
+    except MissingToolError:
+        return  # Compiling says so.
+    if done.returncode == 2:
+        raise ValueError(_process.in_python_words(_process.decode(done.stderr)))
 
 
 def check_devices(tensors: Sequence[Any]) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import weakref
 from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import state as _state
-from .._errors import StateError, warn
+from .._errors import Location, StateError, warn
 from .._library import Library
 
 COLUMNS = "columns"
@@ -25,6 +26,15 @@ ATTRIBUTE = "fp8_state"
 
 #: A module, and the names of some of its weights.
 Place = tuple["weakref.ref[nn.Module]", frozenset[str]]
+
+
+@contextlib.contextmanager
+def at_line(line: Location | None) -> Iterator[None]:
+    """Within the block a StateError begins with a line of the user's program."""
+    try:
+        yield
+    except StateError as error:
+        raise StateError(f"{line}: {error}" if line else str(error)) from None
 
 
 class State(nn.Module):  # type: ignore[misc]

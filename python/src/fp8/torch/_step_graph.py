@@ -20,6 +20,7 @@ from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree
 
 from .._errors import Location, UnsupportedError, warn
 from . import _capture, _decompose, _import, _optimizer
@@ -67,11 +68,12 @@ def capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule
     parameters = [p for group in groups for p in group]
     if not parameters:
         warn("the step trains nothing: the optimizer's parameters are frozen (requires_grad=False), or the loss does not depend on them")
+    first = _optimizer.beginning(owner.optimizer)
     state = _optimizer.initial_state(owner.optimizer, parameters)
     slots = [Slot(_short(trained[p]), p) for p in parameters]
     slots += [Slot(f"{key}.{_short(trained[p])}", p, key) for p in parameters for key in state[p]]
     slots += [Slot(_short(name), tensors[name]) for name in mutated]
-    update = _optimizer.trace_update(owner.optimizer, groups, state)
+    update = _optimizer.trace_update(owner.optimizer, groups, state, first)
 
     places = {slot.tensor: i for i, slot in enumerate(slots) if slot.key is None}
     read = {tensors[r.target]: _short(r.target) for r in roles if hasattr(r, "target") and tensors[r.target] not in places}
@@ -113,6 +115,7 @@ def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:
         _named_modules(module),
         torch.fx.traceback.preserve_node_meta(),
         _Lines(),
+        _Parameters(module),
         _capture.tracing(),
         _capture.known_tensors(),
         _optimizer.compiling(),
@@ -167,6 +170,23 @@ class _Lines(TorchFunctionMode):  # type: ignore[misc]
         place = {_import.LINE: (frame.f_code.co_filename, frame.f_lineno)} if frame is not None else {}
         with torch.fx.traceback.annotate(place):
             return function(*arguments, **(options or {}))
+
+
+class _Parameters(TorchFunctionMode):  # type: ignore[misc]
+    """What stands for a parameter or buffer while it is traced, also where code has the tensor from elsewhere, such as a list."""
+
+    def __init__(self, root: nn.Module) -> None:
+        super().__init__()
+        modules = [(m, tensors) for m in root.modules() for tensors in (m._parameters, m._buffers)]
+        self._places = {id(tensor): (tensors, name) for m, tensors in modules for name, tensor in tensors.items() if tensor is not None}
+
+    def __torch_function__(self, function: Callable[..., Any], types: Any, arguments: Any = (), options: Any = None) -> Any:
+        arguments, options = _pytree.tree_map_only(Tensor, self._traced, (arguments, options or {}))
+        return function(*arguments, **options)
+
+    def _traced(self, tensor: Tensor) -> Tensor:
+        tensors, name = self._places.get(id(tensor), ({}, ""))
+        return tensors.get(name, tensor)
 
 
 class _KeepNames(Interpreter):  # type: ignore[misc]

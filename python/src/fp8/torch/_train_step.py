@@ -25,7 +25,7 @@ from . import _capture, _import, _optimizer
 from ._casts import Casts, pointers
 from ._model import Loss, Numbers
 from ._run import check_devices, check_options, row_major
-from ._state import State, States, described, from_arrays
+from ._state import State, States, at_line, described, from_arrays
 from ._step_graph import capture_step
 
 
@@ -46,7 +46,7 @@ def train_step(
             scheduler.step()
 
     `loss(model(*inputs), target)` is a scalar; where `loss` is None the model returns it. Without
-    `autocast` a torch.autocast around the call counts. The optimizer is one of torch.optim, but for Adafactor, LBFGS and
+    `autocast` a torch.autocast around the call counts. The optimizer is one of torch.optim, but for LBFGS and
     SparseAdam; learning rates are read at every call. The other options are those of `fp8.compile`.
     """
     return TrainStep(model, loss, optimizer, recipe, autocast, **options)
@@ -59,7 +59,8 @@ _CAPTURE = threading.Lock()
 class TrainStep:
     """What `train_step` returns. One call runs at a time.
 
-    A new combination of the shapes of a batch, of the optimizer's options, of the modules' modes (train, eval) and hooks, of the
+    A new combination of the shapes of a batch, of the optimizer's options (with SGD's dampening also of the first step and
+    later ones), of the modules' modes (train, eval) and hooks, of the
     model's tensors (other objects or types, frozen or not) and of the numbers and texts that are attributes of its
     modules, also in lists and dicts, is compiled when it first occurs. Other attributes are those that it had then.
     """
@@ -77,7 +78,7 @@ class TrainStep:
             raise TypeError(f"the model is of type {type(model).__name__}: train_step takes a torch.nn.Module")
         if any(isinstance(m, (nn.DataParallel, nn.parallel.DistributedDataParallel)) for m in model.modules()):
             raise UnsupportedError("a compiled step exchanges no gradients between processes or devices: use fp8.torch.backend")
-        check_options("train_step", options)
+        check_options("train_step", {"recipe": recipe, **options})
         _optimizer.check(optimizer)
         self.model, self.optimizer = model, optimizer
         self.recipe, self.options = recipe, options
@@ -101,7 +102,8 @@ class TrainStep:
         _optimizer.check_options(self.optimizer)
         autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu")
         options = tuple(tuple((k, _hashable(v)) for k, v in g.items() if k not in ("params", "lr")) for g in self.optimizer.param_groups)
-        key = (tuple((tuple(t.shape), t.dtype, t.device) for t in batch), options, autocast, self._module.kind(), self._numbers.values())
+        first = tuple(map(id, _optimizer.beginning(self.optimizer)))
+        key = (tuple((tuple(t.shape), t.dtype, t.device) for t in batch), options, first, autocast, self._module.kind(), self._numbers.values())
         step = self._built.get(key)
         if step is None:
             check_devices([*batch, *self.model.parameters(), *self.model.buffers()])
@@ -200,7 +202,8 @@ class _Compiled:
         self._prepared = self.library.prepare("main")
         loss = _capture.values_of(graph)[len(self._slots)]
         self._loss = tuple(loss.shape), loss.dtype
-        self._state = owner.state_for(self.library)
+        with at_line(line):
+            self._state = owner.state_for(self.library)
         self._state_names = [a["name"] for a in self._prepared.arguments if a["kind"] == "state"]
         self._casts = Casts(self.library, "main")
 

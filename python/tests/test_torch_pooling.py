@@ -1,0 +1,76 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pooling, padding, sampling of images and bags of embeddings through torch.compile, forward and backward."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch_compare import check, in_halves, normal
+
+IMAGES, VOLUMES = normal(2, 3, 8, 9), normal(2, 3, 5, 6, 4)
+TIES = torch.randint(3, (2, 3, 5, 6, 4), generator=torch.Generator().manual_seed(0)).float()
+SPECIAL = VOLUMES.clone()
+SPECIAL[0, 0, 1, 2, 3], SPECIAL[1, 2, 0, 0, 0] = torch.nan, torch.inf
+FUNCTIONS = {
+    "adaptive_max_pool": (lambda x: [F.adaptive_max_pool1d(x[0], 4), F.adaptive_max_pool2d(x, (3, 4)), F.adaptive_max_pool2d(x, 1)], IMAGES),
+    "adaptive_max_pool3d": (lambda x: F.adaptive_max_pool3d(x, (2, 3, 1), return_indices=True), VOLUMES),
+    "adaptive_max_pool3d of ties": (lambda x: F.adaptive_max_pool3d(x, (2, 4, 3), return_indices=True), TIES),
+    "adaptive_avg_pool3d": (lambda x: [F.adaptive_avg_pool3d(x, (2, 3, 1)), F.adaptive_avg_pool3d(x, 1), F.adaptive_avg_pool3d(x[0], (4, 4, 4))], VOLUMES),
+    "max_pool3d": (lambda x: [F.max_pool3d(x, 3, 2, 1), F.max_pool3d(x, 2, 1), F.max_pool3d(x, (2, 1, 3), ceil_mode=True), F.max_pool3d(x[0], 2)], VOLUMES),
+    "max_pool3d of ties": (lambda x: F.max_pool3d(x, 2, 1, return_indices=True), TIES),
+    "max_pool3d of special numbers": (lambda x: [F.max_pool3d(x.detach(), 2), F.adaptive_max_pool3d(x.detach(), 2)], SPECIAL),
+    "replicate": (lambda x: [F.pad(x[0], (2, 1), mode="replicate"), F.pad(x, (2, 1, 0, 3), mode="replicate")], IMAGES),
+    "replicate, 3": (lambda x: F.pad(x, (2, 1, 1, 0, 1, 1), mode="replicate"), VOLUMES),
+    "replicate one element": (lambda x: F.pad(x, (3, 2), mode="replicate"), normal(1, 1)),
+    "replicate, cut": (lambda x: F.pad(x[0], (-2, 3), mode="replicate"), IMAGES),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_pooling_and_padding(name):
+    check(*FUNCTIONS[name])
+
+
+@pytest.mark.slow(one_of=3)
+@pytest.mark.parametrize("name", ["adaptive_max_pool", "max_pool3d", "replicate"])
+def test_pooling_and_padding_in_halves(name):
+    in_halves(*FUNCTIONS[name])
+
+
+def bilinear(x, grid):
+    grids = grid.tanh() * 1.2
+    return [F.grid_sample(x, grids, padding_mode=mode, align_corners=align) for mode in ("zeros", "border", "reflection") for align in (True, False)]
+
+
+def test_grid_sample():
+    # Places are products of coordinates and sizes: their last bit moves a value by that of its slope.
+    check(bilinear, IMAGES, normal(2, 4, 4, 2), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow(one_of=2)
+def test_grid_sample_by_other_means():
+    def others(x, grid, volume, grids):
+        nearest = F.grid_sample(x, grid.detach().tanh(), mode="nearest", align_corners=False)
+        cubic = F.grid_sample(x, grid.tanh(), mode="bicubic", align_corners=True)
+        return nearest, cubic, *[F.grid_sample(volume, grids, align_corners=align) for align in (True, False)]
+
+    check(others, IMAGES, normal(2, 4, 4, 2), VOLUMES, normal(2, 3, 2, 2, 3), rtol=1e-4, atol=1e-4)
+
+
+TOKENS, FLAT, OFFSETS = torch.tensor([[1, 2, 1], [0, 3, 9]]), torch.tensor([1, 2, 0, 3, 4, 1]), torch.tensor([0, 2, 2, 6])
+
+
+def bags(table, factors):
+    of_rows = [F.embedding_bag(TOKENS, table, mode=mode, padding_idx=p) for mode in ("mean", "sum", "max") for p in (None, 1)]
+    apart = [F.embedding_bag(FLAT, table, OFFSETS, mode=mode) for mode in ("mean", "sum")]
+    ends = F.embedding_bag(FLAT, table, OFFSETS, include_last_offset=True)
+    return [*of_rows, *apart, ends, F.embedding_bag(TOKENS, table, per_sample_weights=factors, mode="sum")]
+
+
+def test_embedding_bag():
+    check(bags, normal(10, 6), normal(2, 3))
+
+
+def test_gradients_of_embeddings_by_frequency():
+    check(lambda table: [F.embedding(TOKENS, table, scale_grad_by_freq=True), F.embedding(TOKENS, table, 1, scale_grad_by_freq=True)], normal(10, 6))
