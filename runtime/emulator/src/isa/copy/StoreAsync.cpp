@@ -224,7 +224,7 @@ void fp8emu::decodeStoreBulk(Decoder &decoder) {
   decodeAddress(decoder, decoder.operand(0), space);
   const Operand &size = decoder.operand(1);
   const bool wide = size.kind != Operand::Kind::Register || laneBytes(decoder.registerType(size.index)) == 8;
-  decoder.op().b = decoder.source(size, wide ? Type::B64 : Type::B32);
+  decoder.op().b = decoder.source(size, wide ? Type::U64 : Type::U32);
   decoder.op().flags = wide ? 8 : 4;
   if (decoder.integer(decoder.operand(2)) != 0)
     decoder.fail(decoder.operand(2), "memory is filled with 0 only");

@@ -131,8 +131,8 @@ void decodeProduct(Decoder &decoder) {
   if (decoded->aInRegisters)
     decoder.list(fragmentSource(decoder, decoder.operand(1), p.registersA()));
   else
-    op.a = decoder.source(1, Type::B64);
-  op.b = decoder.source(2, Type::B64);
+    op.a = decoder.source(1, Type::U64);
+  op.b = decoder.source(2, Type::U64);
   bool negated = false;
   op.c = decoder.predicate(decoder.operand(3), &negated);
   op.flags = negated;

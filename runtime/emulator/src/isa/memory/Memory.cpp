@@ -265,13 +265,16 @@ void decodeAccess(Decoder &decoder, bool isLoad) {
   Ordering ordering = takeAccessOrdering(decoder, isLoad, space);
   decoder.take("nc");
   decoder.take("unified");
+  const bool hint = decoder.take("L2::cache_hint");
   decoder.ignoreCacheHints();
   unsigned width = takeVectorWidth(decoder);
   Type type = decoder.takeType();
   if (type == Type::Pred)
     decoder.fail("predicates are not loaded or stored");
   // The operand of .L2::cache_hint changes no value.
-  decoder.expectOperands(2, 3);
+  decoder.expectOperands(2 + hint);
+  if (hint)
+    decoder.source(2, Type::U64);
   unsigned bytes = 0;
   std::vector<Ref> refs =
       decodeElements(decoder, decoder.operand(isLoad ? 0 : 1), type, width, isLoad, bytes);
@@ -298,6 +301,10 @@ void decodeHint(Decoder &decoder) {
   decoder.takeOneOf({"L1", "L2"});
   decoder.take("tensormap");
   decoder.ignoreCacheHints();
+  decoder.expectOperands(1, 2);
+  decoder.address(decoder.operand(0));
+  if (decoder.operands() > 1)
+    decoder.integer(decoder.operand(1));
   decoder.op().handler = &doNothing;
 }
 
@@ -308,12 +315,16 @@ void zeroPolicy(Warp &warp, const Op &op, Mask mask) {
 
 /// A cache policy: an opaque number that no instruction here looks at.
 void decodeCreatePolicy(Decoder &decoder) {
-  decoder.needOneOf({"fractional", "range", "cvt"});
+  const int kind = decoder.needOneOf({"fractional", "range", "cvt"});
+  const bool fractional = kind == 0, copied = kind == 2;
   decoder.take("L2");
   decoder.take("global");
   decoder.ignoreCacheHints();
   decoder.take("b64");
-  decoder.op().d = decoder.destination(0, Type::B64);
+  decoder.op().d = decoder.destination(0, Type::U64);
+  for (unsigned i = 1; i < decoder.operands(); ++i)
+    if (decoder.operand(i).kind != Operand::Kind::Address)
+      decoder.source(i, fractional ? Type::F32 : copied ? Type::U64 : Type::U32);
   decoder.op().handler = &zeroPolicy;
 }
 

@@ -116,7 +116,7 @@ void decodeArrive(Decoder &decoder, uint8_t flags) {
   unsigned first = decoder.operand(0).kind == Operand::Kind::Address ? 0 : 1;
   decodeAddress(decoder, decoder.operand(first), space);
   if (first && decoder.operand(0).kind != Operand::Kind::Sink)
-    op.d = decoder.destination(0, Type::B64);
+    op.d = decoder.destination(0, Type::U64);
   if (decoder.operands() > first + 1)
     op.b = decoder.source(first + 1, Type::U32);
   else if (flags & ExpectBytes)
@@ -171,7 +171,7 @@ void decodeWait(Decoder &decoder, bool waits) {
   decoder.expectOperands(3, 4);
   op.d = decoder.predicateDestination(decoder.operand(0));
   decodeAddress(decoder, decoder.operand(1), space);
-  op.b = decoder.source(2, parity ? Type::U32 : Type::B64);
+  op.b = decoder.source(2, parity ? Type::U32 : Type::U64);
   op.handler = parity ? (waits ? &wait<true, true> : &wait<true, false>)
                       : (waits ? &wait<false, true> : &wait<false, false>);
 }
@@ -220,7 +220,7 @@ void decodeMbarrier(Decoder &decoder) {
     decoder.take("b64");
     decoder.expectOperands(2);
     decoder.op().d = decoder.destination(0, Type::U32);
-    decoder.op().a = decoder.source(1, Type::B64);
+    decoder.op().a = decoder.source(1, Type::U64);
     decoder.op().handler = &unaryLanes<uint32_t, uint64_t, PendingCount>;
   }
 }
