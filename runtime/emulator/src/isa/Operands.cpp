@@ -8,6 +8,8 @@
 
 #include "OperandTypes.h"
 
+#include "ptx/Names.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -228,6 +230,11 @@ uint32_t Decoder::registerOf(const Operand &operand, Type type) const {
 Ref Decoder::sourceSpecial(const Operand &operand, Type type) {
   if (inst->opcode != "mov" && inst->opcode != "cvt")
     fail(operand, operand.text + " is a special register: mov it to a register first");
+  const auto isFloatOrPacked = [](const std::string &m) { return m[0] == 'f' || m == "bf16" || m == "pack"; };
+  if (inst->opcode == "cvt" && std::any_of(inst->modifiers.begin(), inst->modifiers.end(), isFloatOrPacked))
+    fail(operand, operand.text + " is a special register: only a conversion between integers reads it");
+  if (ptx::isSpecialVector(operand.text))
+    fail(operand, operand.text + " has four parts: " + operand.text + ".x, .y, .z and .w");
   const Ref ref = findSpecial(operand.text);
   if (!ref || !takesRegister(type, Type::U32))
     fail(operand,
@@ -247,6 +254,8 @@ Ref Decoder::source(const Operand &operand, Type type) {
   case Operand::Kind::Variable:
     if (inst->opcode != "mov" && inst->opcode != "cvta")
       fail(operand, "a register or a constant is expected, mov gives the address of a variable");
+    if (!takesInteger(type))
+      fail(operand, "an address is an integer, ." + std::string(ptx::name(type)) + " is expected");
     if (Ref ref = sourceVariable(operand, bytes))
       return ref;
     fail(operand, "the address of a variable in local memory is allowed in mov and addresses only");

@@ -51,6 +51,6 @@ void fp8emu::decodeConvertPack(Decoder &decoder) {
   op.a = decoder.source(1, Type::S32);
   op.b = decoder.source(2, Type::S32);
   if (hasRest)
-    op.c = decoder.source(3, Type::U32);
+    op.c = decoder.source(3, Type::B32);
   op.handler = &packLanes;
 }

@@ -126,12 +126,9 @@ void decodeValue(Decoder &decoder, const Operand &operand, Type type, unsigned w
   if (width > 1 && (operand.kind != Operand::Kind::Vector || operand.parts.size() != width))
     decoder.fail(operand, std::to_string(width) + " registers in braces are expected");
   for (unsigned i = 0; i < width; ++i) {
-    unsigned bytes = 0;
-    decoder.list({decoder.wideSource(width > 1 ? operand.parts[i] : operand, type, bytes)});
-    if (i && bytes != store.registerBytes)
-      decoder.fail(operand, "the registers of a vector must be equally wide");
-    store.registerBytes = bytes;
+    decoder.list({decoder.source(width > 1 ? operand.parts[i] : operand, type)});
   }
+  store.registerBytes = laneBytes(type);
   store.elementBytes = ptx::byteSize(type);
 }
 

@@ -11,6 +11,7 @@
 #include "exec/Launch.h"
 #include "isa/Families.h"
 #include "isa/Lanes.h"
+#include "isa/OperandTypes.h"
 #include "isa/memory/Memory.h"
 
 #include <cstring>
@@ -139,6 +140,8 @@ bool isFrameVariable(Decoder &decoder, const Operand &operand) {
 void decodeFrameAddress(Decoder &decoder, Type type) {
   const Operand &variable = decoder.operand(1);
   requireWord(decoder, type);
+  if (!takesInteger(type))
+    decoder.fail(variable, "an address is an integer, ." + std::string(ptx::name(type)) + " is expected");
   Op &op = decoder.op();
   op.d = decoder.destination(0, type);
   op.immediate = int64_t(decoder.function().variableOffsets[variable.index] + uint64_t(variable.value));

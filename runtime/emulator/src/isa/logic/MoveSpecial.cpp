@@ -137,6 +137,8 @@ bool fp8emu::decodeSpecialMove(Decoder &decoder, Type type) {
 
 void fp8emu::decodeVectorMove(Decoder &decoder, Type type, unsigned width) {
   const Operand &to = decoder.operand(0), &from = decoder.operand(1);
+  if (ptx::byteSize(type) == 1 || ptx::byteSize(type) == 16)
+    decoder.fail("the registers of a vector have 16, 32 or 64 bits");
   const bool isSpecial = from.kind == Operand::Kind::Special;
   if (to.kind != Operand::Kind::Vector || to.parts.size() != width)
     decoder.fail(to, std::to_string(width) + " registers in braces are expected");

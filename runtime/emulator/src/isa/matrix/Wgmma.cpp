@@ -124,9 +124,9 @@ void decodeProduct(Decoder &decoder) {
   p.shape.m = 16;
   setSum(p, num::TensorUnit::HopperWarpgroup);
   Op &op = decoder.op();
-  decoder.list(fragmentDestination(decoder, decoder.operand(0), p.registersOf(p.d)));
+  decoder.list(fragmentDestination(decoder, decoder.operand(0), p.registersOf(p.d), registerType(p.d)));
   // It adds to what they hold: read as well.
-  fragmentSource(decoder, decoder.operand(0), p.registersOf(p.d));
+  fragmentSource(decoder, decoder.operand(0), p.registersOf(p.d), registerType(p.d));
   decoded->aInRegisters = decoder.operand(1).kind == Operand::Kind::Vector;
   if (decoded->aInRegisters)
     decoder.list(fragmentSource(decoder, decoder.operand(1), p.registersA()));

@@ -65,6 +65,9 @@ void fp8emu::decodeAddress(Decoder &decoder, const Operand &operand, MemorySpace
   op.immediate = address.offset;
   unsigned bytes = address.base ? address.baseBytes : 0;
   op.small = uint16_t(bytes | unsigned(space) << 8 | (address.inFrame ? kFrame : 0));
+  const bool isWide = space == MemorySpace::Generic || space == MemorySpace::Global;
+  if (isWide && bytes == 4 && decoder.program().tree->addressSize == 64)
+    decoder.fail(operand, "generic and global addresses are 64 bits wide");
   if (address.inFrame && space != MemorySpace::Local)
     decoder.fail(operand, "the variable is not in that state space");
 }
@@ -217,15 +220,22 @@ std::vector<Ref> decodeElements(Decoder &decoder, const Operand &operand, Type t
     elements.push_back(&operand);
   if (elements.size() != width)
     decoder.fail(operand, std::to_string(width) + " registers are expected");
+  if (width > 1 && type == Type::B128)
+    decoder.fail("a vector has no elements of .b128");
   std::vector<Ref> refs;
+  unsigned declared = 0;
   bytes = 0;
   for (const Operand *element : elements) {
     if (element->kind == Operand::Kind::Sink)
       continue;
     unsigned own = 0;
     isLoad ? decoder.wideDestination(*element, type, own) : decoder.wideSource(*element, type, own);
-    if (bytes && own != bytes)
+    // Registers of 8 bits have lanes of 16.
+    const bool isRegister = element->kind == Operand::Kind::Register;
+    const unsigned size = isRegister ? ptx::byteSize(decoder.registerType(element->index)) : own;
+    if (declared && isRegister && size != declared)
       decoder.fail(*element, "the registers of a vector must be equally wide");
+    declared = isRegister ? size : declared;
     bytes = own;
   }
   bytes = bytes ? bytes : laneBytes(type);
@@ -303,8 +313,8 @@ void decodeHint(Decoder &decoder) {
   decoder.ignoreCacheHints();
   decoder.expectOperands(1, 2);
   decoder.address(decoder.operand(0));
-  if (decoder.operands() > 1)
-    decoder.integer(decoder.operand(1));
+  if (decoder.operands() > 1 && decoder.integer(decoder.operand(1)) != 128)
+    decoder.fail(decoder.operand(1), "a size of 128 is expected");
   decoder.op().handler = &doNothing;
 }
 

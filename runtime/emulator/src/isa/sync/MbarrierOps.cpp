@@ -115,7 +115,10 @@ void decodeArrive(Decoder &decoder, uint8_t flags) {
   // Without a token: state is `_`, or missing altogether.
   unsigned first = decoder.operand(0).kind == Operand::Kind::Address ? 0 : 1;
   decodeAddress(decoder, decoder.operand(first), space);
-  if (first && decoder.operand(0).kind != Operand::Kind::Sink)
+  const bool hasToken = first && decoder.operand(0).kind != Operand::Kind::Sink;
+  if (hasToken && space == MemorySpace::SharedCluster)
+    decoder.fail(decoder.operand(0), "an arrival in .shared::cluster has no token: the sink _ is expected");
+  if (hasToken)
     op.d = decoder.destination(0, Type::U64);
   if (decoder.operands() > first + 1)
     op.b = decoder.source(first + 1, Type::U32);

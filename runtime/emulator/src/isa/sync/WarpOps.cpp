@@ -112,8 +112,8 @@ void decodeShuffle(Decoder &decoder) {
   decodeMembers(decoder, 4, sync);
   decodeResult(decoder, Type::B32);
   op.a = decoder.source(1, Type::B32);
-  op.b = decoder.source(2, Type::U32);
-  op.c = decoder.source(3, Type::U32);
+  op.b = decoder.source(2, Type::B32);
+  op.c = decoder.source(3, Type::B32);
   op.handler = &shuffle;
 }
 
