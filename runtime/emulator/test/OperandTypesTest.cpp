@@ -80,7 +80,7 @@ constexpr uint32_t kFirstLine = 12;
 /// What is said of each of the forms, one a line; empty where it is accepted.
 Words refusals(const std::string &target, const Words &forms) {
   static const std::string head = [] {
-    std::ifstream file(FP8EMU_TEST_PTX "/operands_head.ptx");
+    std::ifstream file(FP8EMU_TEST_PTX "/operands.head");
     return std::string(std::istreambuf_iterator<char>(file), {});
   }();
   std::string text = head;

@@ -13,7 +13,7 @@ import subprocess
 
 FOLDER = pathlib.Path(__file__).parent
 FILE = FOLDER / "operands.txt"
-HEAD = (FOLDER / "operands_head.ptx").read_text()
+HEAD = (FOLDER / "operands.head").read_text()
 PTXAS = os.environ.get("PTXAS", "ptxas")
 TARGETS = ["sm_89", "sm_90a", "sm_100a", "sm_120a"]
 TYPES = ("pred b8 u8 s8 b16 u16 s16 f16 bf16 b32 u32 s32 f32 f16x2 bf16x2 u16x2 s16x2 b64 u64 s64 f64 f32x2 b128 tf32 "
