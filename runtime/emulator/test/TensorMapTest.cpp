@@ -61,6 +61,21 @@ TEST(TensorMap, BytesKeepWhatItSays) {
   EXPECT_TRUE(back.fillNaN);
 }
 
+/// Triton and CUTLASS clear a bit for older drivers: nothing lies there.
+TEST(TensorMap, Bit21OfTheSecondWordIsFree) {
+  for (uint64_t address : {0x7f0000200000, 0x7f0000000000}) {
+    TensorMap map = plain(), back;
+    map.address = address;
+    uint8_t bytes[kTensorMapBytes];
+    map.encode(bytes);
+    bytes[8 + 2] &= uint8_t(~(1 << 5));
+    ASSERT_TRUE(TensorMap::decode(bytes, back));
+    EXPECT_EQ(back.address, address);
+    EXPECT_EQ(back.stride, map.stride);
+    EXPECT_EQ(back.size, map.size);
+  }
+}
+
 TEST(TensorMap, OtherBytesAreNone) {
   uint8_t bytes[kTensorMapBytes] = {};
   TensorMap map;

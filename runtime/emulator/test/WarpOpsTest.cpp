@@ -5,6 +5,7 @@
 // Exchanges of values between the lanes of a warp.
 
 #include "EachThread.h"
+#include "Harness.h"
 
 #include <gtest/gtest.h>
 
@@ -83,6 +84,29 @@ TEST(WarpOps, Shuffles) {
       }
 }
 
+/// Without .sync, as .version 6.3 still has it: the lanes that are there take part.
+TEST(WarpOps, WithoutSyncInOldVersions) {
+  const std::string body = "mov.u32 %r1, %laneid; xor.b32 %r2, %r1, 3; setp.lt.u32 %p1, %r1, 16;\n"
+                           "shfl.idx.b32 %r3|%p2, %r1, %r2, 31;\n@%p1 vote.ballot.b32 %r4, %p2;\n"
+                           "vote.any.pred %p3, !%p2; selp.b32 %r5, 1, 0, %p3;\n"
+                           "mad.wide.u32 %rd1, %r1, 4, %out; st.global.u32 [%rd1], %r3;\n"
+                           "st.global.u32 [%out+128], %r4; st.global.u32 [%out+132], %r5;\n";
+  std::string text = kernelText("mov.u32 %r4, 0;\n" + body, 0, "sm_75");
+  EXPECT_THROW(TestMachine{text}, PtxError);
+  text.replace(text.find("9.2"), 3, "6.3");
+  TestMachine machine(text);
+  LaunchConfig config;
+  config.block = {16, 1, 1};
+  uint64_t out = machine.allocate(136);
+  auto fault = machine.launch("k", config, out);
+  ASSERT_FALSE(fault) << fault->text();
+  const auto values = machine.download<uint32_t>(out, 34);
+  for (unsigned i = 0; i < 16; ++i)
+    EXPECT_EQ(values[i], i ^ 3);
+  EXPECT_EQ(values[32], 0xFFFFu);
+  EXPECT_EQ(values[33], 0u);
+}
+
 TEST(WarpOps, ShufflesIntoItsSource) {
   // d may be a, b or c; each lane has an amount of its own.
   std::vector<uint64_t> amounts;
@@ -90,11 +114,9 @@ TEST(WarpOps, ShufflesIntoItsSource) {
     amounts.push_back((i * 7 + 3) % 32);
   std::vector<uint64_t> d = expectRuns(warp("shfl.sync.idx.b32 %a,%a,%b,31,-1; mov.b32 %d,%a;", amounts));
   std::vector<uint64_t> e = expectRuns(warp("shfl.sync.idx.b32 %b,%a,%b,31,-1; mov.b32 %d,%b;", amounts));
-  std::vector<uint64_t> legacy = expectRuns(warp("shfl.idx.b32 %d|%p0,%a,%b,31;", amounts));
   for (unsigned i = 0; i < 32; ++i) {
     EXPECT_EQ(d[i], 1000 + amounts[i]);
     EXPECT_EQ(e[i], 1000 + amounts[i]);
-    EXPECT_EQ(legacy[i], 1000 + amounts[i]);
   }
 }
 
@@ -185,10 +207,9 @@ TEST(WarpOps, Votes) {
       for (const Case &c : cases) {
         auto ones = unsigned(__builtin_popcount(shown)),
              lowOnes = unsigned(__builtin_popcount(shown & 0xFFFF));
-        for (const std::string &vote : {"vote.sync." + std::string(c.mode) + ".pred %p1," + source + ",-1;",
-                                        "vote." + std::string(c.mode) + ".pred %p1," + source + ";"})
-          for (uint64_t d : expectRuns(warp(load + vote + "selp.b32 %d,1,0,%p1;", votes)))
-            EXPECT_EQ(d, c.holds(ones, 32)) << vote << bits;
+        const std::string vote = "vote.sync." + std::string(c.mode) + ".pred %p1," + source + ",-1;";
+        for (uint64_t d : expectRuns(warp(load + vote + "selp.b32 %d,1,0,%p1;", votes)))
+          EXPECT_EQ(d, c.holds(ones, 32)) << vote << bits;
         // Of 16 lanes; the others' predicate stays.
         std::vector<uint64_t> d = expectRuns(warp(load + "setp.eq.u32 %p1,0,0; @%p2 vote.sync." + c.mode +
                                                       ".pred %p1," + source + ",0xFFFF; selp.b32 %d,1,0,%p1;",
@@ -200,7 +221,6 @@ TEST(WarpOps, Votes) {
         EXPECT_EQ(d, shown);
       EXPECT_EQ(expectRuns(warp(load + "@%p2 vote.sync.ballot.b32 %d," + source + ",0xFFFF;", votes))[0],
                 shown & 0xFFFF);
-      EXPECT_EQ(expectRuns(warp(load + "@%p2 vote.ballot.b32 %d," + source + ";", votes))[0], shown & 0xFFFF);
     }
   }
 }

@@ -6,6 +6,9 @@
 # by name.
 
 import ctypes
+import os
+import shutil
+import subprocess
 
 import numpy
 import pytest
@@ -85,3 +88,53 @@ def test_entry_points_are_found_in_the_version_asked_for(bench):
         assert found.value and status.value == 0
     bench.call("cuGetProcAddress_v2", b"cuNoSuchThing", ref(found), integer(12080), u64(0), ref(status))
     assert not found.value and status.value == 1
+
+
+@on("reductions")
+def test_memory_of_a_page_begins_at_one(bench):
+    addresses = [u64() for _ in range(3)]
+    for address in addresses:
+        bench.call("cuMemAlloc_v2", ref(address), size(5000))
+    assert [address.value % 4096 for address in addresses] == [0, 0, 0]
+
+
+@on("reductions")
+def test_pools_are_announced(bench):
+    value = integer()
+    bench.call("cuDeviceGetAttribute", ref(value), integer(115), integer(0))
+    assert value.value == 1
+
+
+@on("reductions")
+def test_names_of_old_are_there_and_a_table_is_refused(bench):
+    names = ["cuEventDestroy", "cuStreamDestroy", "cuCtxDestroy", "cuMemAlloc", "cuMemFree", "cuCtxPushCurrent", "cuModuleGetGlobal"]
+    assert [name for name in names if not hasattr(bench.driver.library, name)] == []
+    event = pointer()
+    bench.call("cuEventCreate", ref(event), u32(0))
+    bench.call("cuEventDestroy", event)
+    table = pointer(1)
+    assert bench.driver.library.cuGetExportTable(ref(table), bytes(16)) != 0
+
+
+@on("reductions")
+def test_machine_code_is_named_as_the_reason(bench):
+    text = ctypes.c_char_p()
+    code = bench.driver.library.cuModuleLoadData(ref(pointer()), b"\x7fELF" + bytes(60))
+    bench.driver.library.cuGetErrorString(code, ref(text))
+    assert code != 0 and b"PTX is needed" in text.value
+
+
+@on("reductions")
+def test_the_ptx_in_a_cubin_runs(bench, tmp_path):
+    ptxas = shutil.which("ptxas", path=os.environ.get("PATH", "") + ":/usr/local/cuda/bin")
+    if not ptxas:
+        pytest.skip("there is no ptxas")
+    source, cubin = tmp_path / "k.ptx", tmp_path / "k.cubin"
+    source.write_text(PTX + '.file 1 "k.py"\n.section .debug_macinfo { }\n')
+    target = PTX.split(".target ")[1].split()[0]
+    subprocess.run([ptxas, "-lineinfo", "-arch=" + target, source, "-o", cubin], check=True, timeout=100)
+    module, address, bytes_, value = pointer(), u64(), size(), u32()
+    bench.call("cuModuleLoadData", ref(module), cubin.read_bytes())
+    bench.call("cuModuleGetGlobal_v2", ref(address), ref(bytes_), module, b"number")
+    bench.call("cuMemcpyDtoH_v2", ref(value), address, size(4))
+    assert value.value == 42

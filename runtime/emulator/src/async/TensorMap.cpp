@@ -17,8 +17,8 @@ namespace {
 /// The 128 bytes. Values that tensormap.replace writes are kept as they are: whether
 /// they go together is seen when the map is used.
 struct Layout {
-  uint64_t magic;
   uint64_t address;
+  uint64_t magic;
   uint64_t stride[kMaxTensorRank - 1];
   /// Less one, as sizes go up to 2^32.
   uint32_t size[kMaxTensorRank];
@@ -29,6 +29,9 @@ struct Layout {
 static_assert(sizeof(Layout) == kTensorMapBytes, "a tensor map has 128 bytes");
 
 constexpr uint64_t kMagic = 0x70614D726F736E54; // "TnsorMap"
+/// Programs clear this bit of the second word (a workaround for drivers of CUDA 13.1 and before).
+constexpr uint64_t kFreeBit = uint64_t(1) << 21;
+static_assert(kMagic & kFreeBit, "the bit is set where nobody has cleared it");
 
 struct TypeFacts {
   const char *name;
@@ -63,7 +66,7 @@ const char *fp8emu::name(TensorType type) { return kTypes[unsigned(type)].name; 
 bool TensorMap::decode(const uint8_t *bytes, TensorMap &map) {
   Layout layout;
   std::memcpy(&layout, bytes, sizeof layout);
-  if (layout.magic != kMagic || layout.type >= unsigned(TensorType::Count) ||
+  if ((layout.magic | kFreeBit) != kMagic || layout.type >= unsigned(TensorType::Count) ||
       layout.swizzle >= unsigned(Swizzle::Count) || layout.atom >= unsigned(SwizzleAtom::Count))
     return false;
   map.address = layout.address;

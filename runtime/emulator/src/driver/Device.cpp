@@ -124,6 +124,8 @@ static int attribute(const Chip &chip, int which) {
     return chip.blocksPerMultiprocessor;
   case 111: // RESERVED_SHARED_MEMORY_PER_BLOCK
     return 1024;
+  case 115: // MEMORY_POOLS_SUPPORTED
+    return 1;
   case 120: // CLUSTER_LAUNCH
     return chip.clusters;
   case 127: // TENSOR_MAP_ACCESS_SUPPORTED

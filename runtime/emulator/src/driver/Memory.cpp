@@ -17,7 +17,9 @@ namespace {
 uint64_t allocate(Driver &driver, size_t bytes, const char *what) {
   Context &context = driver.current();
   require(bytes > 0);
-  auto address = driver.memory.allocate(bytes, 512, what);
+  // Programs count on what a GPU gives: memory of a page and more begins at one.
+  constexpr size_t kPage = 4096;
+  auto address = driver.memory.allocate(bytes, bytes < kPage ? 512 : kPage, what);
   require(address.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
   driver.allocations[*address] = &context;
   return *address;

@@ -4,12 +4,14 @@
 //
 // Entry points: modules, their kernels and variables.
 
+#include "Cubin.h"
 #include "Driver.h"
 
 #include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 using namespace fp8emu;
 using namespace fp8emu::driver;
@@ -62,9 +64,11 @@ LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, cons
                                          Context *context) {
   require(image);
   const char *text = static_cast<const char *>(image);
-  // cubins and fat binaries hold machine code, which is not for us.
-  require(std::strncmp(text, "\177ELF", 4) != 0 && std::strncmp(text, "\x50\xed\x55\xba", 4) != 0,
-          CUDA_ERROR_NO_BINARY_FOR_GPU);
+  // Machine code is not for us, but the PTX beside it is. Fat binaries have it compressed.
+  std::optional<std::string> carried;
+  if (isCubin(text) && (carried = ptxOf(text)))
+    text = carried->c_str();
+  require(!isCubin(text) && std::strncmp(text, "\x50\xed\x55\xba", 4) != 0, CUDA_ERROR_NO_BINARY_FOR_GPU);
   auto module = std::make_unique<LoadedModule>();
   module->context = context;
   try {

@@ -19,6 +19,13 @@ static std::string lineOf(const Warp &warp, uint32_t pc) {
   return std::to_string(place.line);
 }
 
+/// Whether two setmaxnreg change the registers alike, wherever they stand: compilers give each warp
+/// one of its own.
+static bool isSame(const Warp &warp, uint32_t one, uint32_t other) {
+  const Op &a = warp.program().ops[one], &b = warp.program().ops[other];
+  return a.flags == b.flags && a.immediate == b.immediate;
+}
+
 /// All warps of a group execute the same ones, and none its next one before all have
 /// executed the one before.
 void fp8emu::checkRegisters(const Warp &warp) {
@@ -32,7 +39,7 @@ void fp8emu::checkRegisters(const Warp &warp) {
     const auto &changes = pool->warps[other].changes;
     const std::string name = "warp " + std::to_string(other) + " of its group ";
     for (size_t i = 0; i < std::min(own.size(), changes.size()); ++i)
-      if (own[i] != changes[i])
+      if (!isSame(warp, own[i], changes[i]))
         warp.fault(FaultKind::BarrierDivergence, name + "executes another setmaxnreg, at line " +
                                                      lineOf(warp, changes[i]) +
                                                      ": all must execute the same");

@@ -7,6 +7,7 @@
 #include "Decoder.h"
 
 #include "Families.h"
+#include "Modifiers.h"
 #include "Requirements.h"
 
 #include <algorithm>
@@ -126,14 +127,37 @@ void Decoder::decodeInstruction(const ptx::Instruction &instruction) {
     fail("unknown instruction " + instruction.opcode);
   if (auto unmet = findUnmet(*prog.tree, instruction))
     fail(*unmet);
+  if (auto wrong = findWrongModifier(*prog.tree, instruction))
+    fail(*wrong);
   if (instruction.guard >= 0) {
     current.guard = read(uint32_t(instruction.guard));
     current.guardNegated = instruction.guardNegated;
   }
+  expectNoSink();
   decode(*this);
   for (size_t i = 0; i < taken.size(); ++i)
     if (!taken[i])
       fail("." + instruction.modifiers[i] + " is not known here");
+}
+
+/// The sink `_` is a destination of few instructions, alone, in a pair or in braces: the rest
+/// have results that are written.
+void Decoder::expectNoSink() const {
+  static constexpr const char *kWithSinks[] = {"atom",     "clusterlaunchcontrol",
+                                               "elect",    "ld",
+                                               "ldmatrix", "lop3",
+                                               "match",    "mbarrier",
+                                               "mma",      "mov",
+                                               "multimem", "setp",
+                                               "shfl",     "st",
+                                               "wmma"};
+  if (std::find(std::begin(kWithSinks), std::end(kWithSinks), inst->opcode) != std::end(kWithSinks))
+    return;
+  for (const Operand &operand : inst->operands) {
+    const auto isSink = [](const Operand &part) { return part.kind == Operand::Kind::Sink; };
+    if (isSink(operand) || std::any_of(operand.parts.begin(), operand.parts.end(), isSink))
+      fail(operand, "the sink _ stands where a register is written");
+  }
 }
 
 void Decoder::fail(const std::string &message) const {

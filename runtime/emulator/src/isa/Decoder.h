@@ -134,13 +134,17 @@ public:
 
 private:
   void decodeInstruction(const ptx::Instruction &instruction);
+  void expectNoSink() const;
   void layOutFrame();
+  /// An error where the register's type is not one that the type takes (OperandTypes.h).
+  void expectRegister(const ptx::Operand &operand, ptx::Type type, bool wider) const;
   uint32_t registerOf(const ptx::Operand &operand, ptx::Type type) const;
   uint32_t wideRegisterOf(const ptx::Operand &operand, ptx::Type type, unsigned &bytes) const;
   uint32_t predicateOf(const ptx::Operand &operand) const;
   /// The place of a register, noted as read, or as written, by the instruction.
   Ref read(uint32_t index);
   Ref written(uint32_t index);
+  Ref sourceSpecial(const ptx::Operand &operand, ptx::Type type);
   Ref sourceVariable(const ptx::Operand &operand, unsigned bytes);
   uint64_t immediateBits(const ptx::Operand &operand, ptx::Type type) const;
   Ref blockAddress(BlockAddress::Kind kind, uint32_t offset, unsigned bytes);

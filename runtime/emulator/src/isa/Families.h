@@ -43,6 +43,8 @@ FamilyList wmmaInstructions();
 FamilyList wgmmaInstructions();
 FamilyList tensorMapInstructions();
 FamilyList videoInstructions();
+FamilyList scalarVideoInstructions();
+FamilyList videoMadInstructions();
 FamilyList multicastInstructions();
 FamilyList launchControlInstructions();
 FamilyList tensorInstructions();

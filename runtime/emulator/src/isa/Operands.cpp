@@ -6,6 +6,10 @@
 
 #include "Decoder.h"
 
+#include "OperandTypes.h"
+
+#include "ptx/Names.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -140,8 +144,15 @@ Ref Decoder::carry() {
 }
 
 uint64_t Decoder::immediateBits(const Operand &operand, Type type) const {
-  if (operand.kind == Operand::Kind::Integer)
+  if (operand.kind == Operand::Kind::Integer) {
+    if (!takesInteger(type))
+      fail(operand, "an integer stands where ." + std::string(ptx::name(type)) + " is expected: a register" +
+                        (takesFloat(type, /*isSingle=*/true) ? ", or a number as 1.0 or 0f3F800000" : ""));
     return uint64_t(operand.value);
+  }
+  if (!takesFloat(type, operand.isSingle))
+    fail(operand, "a floating-point number stands where ." + std::string(ptx::name(type)) + " is expected" +
+                      (takesInteger(type) ? ": a register or an integer" : ": a register"));
   if (operand.isSingle) {
     if (type == Type::F64) {
       float single;
@@ -156,8 +167,6 @@ uint64_t Decoder::immediateBits(const Operand &operand, Type type) const {
   }
   if (ptx::byteSize(type) == 8)
     return uint64_t(operand.value);
-  if (ptx::byteSize(type) != 4)
-    fail(operand, "a floating-point constant does not fit");
   double wide;
   std::memcpy(&wide, &operand.value, 8);
   float single = float(wide);
@@ -198,6 +207,13 @@ Ref Decoder::sourceVariable(const Operand &operand, unsigned bytes) {
   return constant(address, bytes);
 }
 
+void Decoder::expectRegister(const Operand &operand, Type type, bool wider) const {
+  const ptx::Register &found = tree.registers[operand.index];
+  if (!takesRegister(type, found.type, wider))
+    fail(operand, found.name + " is a ." + ptx::name(found.type) + " register, ." + ptx::name(type) +
+                      " is expected: " + registersFor(type, wider));
+}
+
 /// The register that an operand names, which must be as wide as the type.
 uint32_t Decoder::registerOf(const Operand &operand, Type type) const {
   if (operand.kind != Operand::Kind::Register)
@@ -206,10 +222,25 @@ uint32_t Decoder::registerOf(const Operand &operand, Type type) const {
     fail(operand, "a negated operand is not allowed here");
   if (!operand.text.empty())
     fail(operand, "." + operand.text + ", a part of a register, is not known here");
-  if (laneBytes(registerType(operand.index)) != laneBytes(type))
-    fail(operand, tree.registers[operand.index].name + " is a ." + ptx::name(registerType(operand.index)) +
-                      " register, ." + ptx::name(type) + " is expected");
+  expectRegister(operand, type, /*wider=*/false);
   return operand.index;
+}
+
+/// Only mov and cvt read special registers (PTX ISA 10).
+Ref Decoder::sourceSpecial(const Operand &operand, Type type) {
+  if (inst->opcode != "mov" && inst->opcode != "cvt")
+    fail(operand, operand.text + " is a special register: mov it to a register first");
+  const auto isFloatOrPacked = [](const std::string &m) { return m[0] == 'f' || m == "bf16" || m == "pack"; };
+  if (inst->opcode == "cvt" && std::any_of(inst->modifiers.begin(), inst->modifiers.end(), isFloatOrPacked))
+    fail(operand, operand.text + " is a special register: only a conversion between integers reads it");
+  if (ptx::isSpecialVector(operand.text))
+    fail(operand, operand.text + " has four parts: " + operand.text + ".x, .y, .z and .w");
+  const Ref ref = findSpecial(operand.text);
+  if (!ref || !takesRegister(type, Type::U32))
+    fail(operand,
+         operand.text + (ref ? " is a .u32 register, ." + std::string(ptx::name(type)) + " is expected"
+                             : " is not known here"));
+  return ref;
 }
 
 Ref Decoder::source(const Operand &operand, Type type) {
@@ -221,6 +252,10 @@ Ref Decoder::source(const Operand &operand, Type type) {
   case Operand::Kind::Float:
     return constant(immediateBits(operand, type), bytes);
   case Operand::Kind::Variable:
+    if (inst->opcode != "mov" && inst->opcode != "cvta")
+      fail(operand, "a register or a constant is expected, mov gives the address of a variable");
+    if (!takesInteger(type))
+      fail(operand, "an address is an integer, ." + std::string(ptx::name(type)) + " is expected");
     if (Ref ref = sourceVariable(operand, bytes))
       return ref;
     fail(operand, "the address of a variable in local memory is allowed in mov and addresses only");
@@ -230,12 +265,8 @@ Ref Decoder::source(const Operand &operand, Type type) {
       fail(operand, "function " + operand.text + " is not defined in this module");
     return constant(codeAddress(found->second), bytes);
   }
-  case Operand::Kind::Special: {
-    Ref ref = findSpecial(operand.text);
-    if (ref && bytes == 4)
-      return ref;
-    fail(operand, operand.text + (ref ? " is a 32-bit register" : " is not known here"));
-  }
+  case Operand::Kind::Special:
+    return sourceSpecial(operand, type);
   default:
     fail(operand, "a register or a constant is expected");
   }
@@ -251,17 +282,19 @@ Ref Decoder::destination(const Operand &operand, Type type) {
 uint32_t Decoder::wideRegisterOf(const Operand &operand, Type type, unsigned &bytes) const {
   if (operand.kind != Operand::Kind::Register)
     fail(operand, "a register is expected");
-  Type have = registerType(operand.index);
-  if (have == Type::Pred || laneBytes(have) < laneBytes(type))
-    fail(operand, tree.registers[operand.index].name + " is too narrow for ." + ptx::name(type));
-  if (laneBytes(have) == 16 && type != Type::B128)
-    fail(operand, tree.registers[operand.index].name + " is for .b128 only");
-  bytes = laneBytes(have);
+  if (operand.negated)
+    fail(operand, "a negated operand is not allowed here");
+  if (!operand.text.empty())
+    fail(operand, "." + operand.text + ", a part of a register, is not known here");
+  expectRegister(operand, type, /*wider=*/true);
+  bytes = laneBytes(registerType(operand.index));
   return operand.index;
 }
 
 Ref Decoder::wideSource(const Operand &operand, Type type, unsigned &bytes) {
-  bytes = laneBytes(type);
+  bytes = operand.kind == Operand::Kind::Special ? 4 : laneBytes(type);
+  if (operand.kind == Operand::Kind::Special && takesRegister(type, Type::U32, /*wider=*/true))
+    return sourceSpecial(operand, Type::U32);
   if (operand.kind != Operand::Kind::Register)
     return source(operand, type);
   return read(wideRegisterOf(operand, type, bytes));
@@ -314,8 +347,10 @@ AddressOperand Decoder::address(const Operand &operand) {
     return out;
   case Operand::Kind::Register:
     out.baseBytes = laneBytes(registerType(base.index));
-    if (out.baseBytes != 4 && out.baseBytes != 8)
-      fail(base, "an address is 32 or 64 bits wide");
+    if (!takesRegister(Type::U32, registerType(base.index)) &&
+        !takesRegister(Type::U64, registerType(base.index)))
+      fail(base, tree.registers[base.index].name + " is a ." + ptx::name(registerType(base.index)) +
+                     " register, an address is an integer of 32 or 64 bits");
     out.base = read(base.index);
     return out;
   case Operand::Kind::Variable:

@@ -11,9 +11,7 @@
 
 namespace fp8emu {
 
-/// `what` is an opcode and some of its modifiers in their order, with | between those of
-/// which it may be any: "atom|red.v2|v4". Besides modifiers there are "!x", no x among them,
-/// and "#3", three operands or more. An opcode may be *, any; with % it is a special register
+/// `what` is a Pattern (Pattern.h). Its opcode may be *, any; with % it is a special register
 /// that is an operand, with a leading dot a directive of a kernel. An instruction needs what
 /// all rows say that it matches.
 ///

@@ -6,6 +6,7 @@
 
 #include "Requirements.h"
 
+#include "Pattern.h"
 #include "RequirementTable.h"
 
 #include "ptx/Parser.h"
@@ -20,23 +21,6 @@ using ptx::Instruction;
 using ptx::Operand;
 
 namespace {
-
-using Version = std::pair<unsigned, unsigned>;
-
-std::vector<std::string> split(const std::string &text, char at) {
-  std::vector<std::string> out;
-  for (size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
-    end = std::min(text.find(at, begin), text.size());
-    out.push_back(text.substr(begin, end - begin));
-  }
-  return out;
-}
-
-Version versionOf(const char *text) {
-  char *end = nullptr;
-  unsigned major = unsigned(std::strtoul(text, &end, 10));
-  return {major, unsigned(std::strtoul(end + 1, nullptr, 10))};
-}
 
 /// An architecture, as "90a".
 struct Architecture {
@@ -59,39 +43,13 @@ struct Architecture {
 /// A row taken apart.
 class Row {
 public:
-  explicit Row(const Requirement &row) : row(&row), version(versionOf(row.version)) {
-    const size_t dot = std::string(row.what).find('.', 1);
-    for (const std::string &name : split(std::string(row.what).substr(0, dot), '|'))
-      opcodes.push_back(name);
-    if (dot != std::string::npos)
-      for (const std::string &word : split(row.what + dot + 1, '.'))
-        words.push_back(split(word, '|'));
+  explicit Row(const Requirement &row) : row(&row), pattern(row.what), version(versionOf(row.version)) {
     for (const std::string &target : split(row.targets, ' '))
       targets.emplace_back(target);
   }
 
-  const std::vector<std::string> &names() const { return opcodes; }
-
-  /// Whether the modifiers are these; the opcode is.
-  bool matches(const Instruction &instruction) const {
-    const auto &modifiers = instruction.modifiers;
-    auto next = modifiers.begin();
-    for (const std::vector<std::string> &word : words) {
-      if (word[0][0] == '!') {
-        if (std::find(modifiers.begin(), modifiers.end(), word[0].substr(1)) != modifiers.end())
-          return false;
-      } else if (word[0][0] == '#') {
-        if (instruction.operands.size() < std::strtoul(word[0].c_str() + 1, nullptr, 10))
-          return false;
-      } else {
-        next = std::find_first_of(next, modifiers.end(), word.begin(), word.end());
-        if (next == modifiers.end())
-          return false;
-        ++next;
-      }
-    }
-    return true;
-  }
+  const std::vector<std::string> &names() const { return pattern.opcodes(); }
+  bool matches(const Instruction &instruction) const { return pattern.matches(instruction); }
 
   std::optional<std::string> unmet(const ptx::Module &module) const {
     const Architecture own(module.target.substr(std::min<size_t>(3, module.target.size())));
@@ -119,9 +77,8 @@ private:
   }
 
   const Requirement *row;
+  Pattern pattern;
   Version version;
-  std::vector<std::string> opcodes;
-  std::vector<std::vector<std::string>> words;
   std::vector<Architecture> targets;
 };
 

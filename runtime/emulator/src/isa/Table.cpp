@@ -37,6 +37,8 @@ static FamilyList (*const kFamilies[])() = {
     matrixMoveInstructions,
     mmaInstructions,
     videoInstructions,
+    scalarVideoInstructions,
+    videoMadInstructions,
     wmmaInstructions,
     wgmmaInstructions,
     tensorInstructions,

@@ -27,11 +27,14 @@ unsigned fp8emu::ptx::byteSize(Type type) {
   case Type::F32:
   case Type::F16x2:
   case Type::BF16x2:
+  case Type::U16x2:
+  case Type::S16x2:
     return 4;
   case Type::B64:
   case Type::U64:
   case Type::S64:
   case Type::F64:
+  case Type::F32x2:
     return 8;
   case Type::B128:
     return 16;
@@ -40,9 +43,9 @@ unsigned fp8emu::ptx::byteSize(Type type) {
 }
 
 const char *fp8emu::ptx::name(Type type) {
-  static const char *const kNames[] = {"pred", "b8",    "b16",  "b32",    "b64", "b128", "u8",
-                                       "u16",  "u32",   "u64",  "s8",     "s16", "s32",  "s64",
-                                       "f16",  "f16x2", "bf16", "bf16x2", "f32", "f64"};
+  static const char *const kNames[] = {"pred", "b8",  "b16",  "b32",    "b64",   "b128",  "u8",   "u16",
+                                       "u32",  "u64", "s8",   "s16",    "s32",   "s64",   "f16",  "f16x2",
+                                       "f32",  "f64", "bf16", "bf16x2", "u16x2", "s16x2", "f32x2"};
   return kNames[static_cast<unsigned>(type)];
 }
 

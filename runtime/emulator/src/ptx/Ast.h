@@ -21,7 +21,8 @@ namespace fp8emu::ptx {
 
 using fp8emu::Location;
 
-/// The fundamental types of PTX (ISA 5.2), as declarations may have them.
+/// The fundamental types of PTX (ISA 5.2), as declarations may have them, and behind .f64 those
+/// that only instructions have.
 enum class Type : uint8_t {
   Pred,
   B8,
@@ -39,10 +40,13 @@ enum class Type : uint8_t {
   S64,
   F16,
   F16x2,
+  F32,
+  F64,
   BF16,
   BF16x2,
-  F32,
-  F64
+  U16x2,
+  S16x2,
+  F32x2
 };
 
 /// Bytes of a value of the type; 1 for predicates.

@@ -98,6 +98,7 @@ void ptx::skipAttribute(Cursor &cursor) {
   }
 }
 
+/// Of declarations: no type that only instructions have.
 std::optional<Type> ptx::typeNamed(std::string_view text) {
   for (unsigned i = 0; i <= static_cast<unsigned>(Type::F64); ++i)
     if (text == name(static_cast<Type>(i)))

@@ -142,8 +142,7 @@ void Initializer::parseMaskedAddress(uint64_t offset) {
 }
 
 void Initializer::parseElement(uint64_t offset) {
-  if (variable.type == Type::F16 || variable.type == Type::BF16 || variable.type == Type::F16x2 ||
-      variable.type == Type::BF16x2)
+  if (variable.type == Type::F16 || variable.type == Type::F16x2)
     throw PtxError(cursor.where(), std::string("variables of type .") + name(variable.type) +
                                        " cannot be initialised: declare their bits");
   if (cursor.current().kind == Token::Kind::Integer && cursor.peek().text == "(")

@@ -92,7 +92,18 @@ void sleep(Warp &warp, const Op &, Mask) { warp.yield(); }
 void decodeSleep(Decoder &decoder) {
   decoder.take("u32");
   decoder.expectOperands(1);
+  decoder.source(0, Type::U32);
   decoder.op().handler = &sleep;
+}
+
+/// pmevent and its mask: events of a profiler, of which there is none.
+void decodeEvent(Decoder &decoder) {
+  const bool isMask = decoder.take("mask");
+  decoder.expectOperands(1);
+  const int64_t most = isMask ? 0xFFFF : 15, value = decoder.integer(decoder.operand(0));
+  if (value < 0 || value > most)
+    decoder.fail(decoder.operand(0), "a number from 0 to " + std::to_string(most) + " is expected");
+  decoder.op().handler = &nothing;
 }
 
 /// Instructions that guide hardware and change no value. A device without a debugger ignores
@@ -116,5 +127,5 @@ Handler fp8emu::returnHandler() { return &leave; }
 FamilyList fp8emu::controlInstructions() {
   return {{"bra", decodeBranch},      {"brx", decodeBranchIndexed}, {"ret", decodeReturn},
           {"exit", decodeExit},       {"trap", decodeTrap},         {"brkpt", decodeNothing},
-          {"nanosleep", decodeSleep}, {"pmevent", decodeNothing},   {"griddepcontrol", decodeGridDependency}};
+          {"nanosleep", decodeSleep}, {"pmevent", decodeEvent},     {"griddepcontrol", decodeGridDependency}};
 }

@@ -16,6 +16,9 @@ using ptx::Type;
 
 namespace {
 
+/// Registers of packed numbers are of bits alone, as those of .bf16 and .bf16x2 are.
+constexpr Type kBits16 = Type::BF16, kBits32 = Type::BF16x2;
+
 const CvtType kTypes[] = {{CvtType::Integer, "u8", Type::U8},
                           {CvtType::Integer, "s8", Type::S8},
                           {CvtType::Integer, "u16", Type::U16},
@@ -28,21 +31,21 @@ const CvtType kTypes[] = {{CvtType::Integer, "u8", Type::U8},
                           {CvtType::Float, "bf16", Type::BF16, &num::BF16},
                           {CvtType::Float, "f32", Type::F32, &num::F32},
                           {CvtType::Float, "f64", Type::F64, &num::F64},
-                          {CvtType::Float, "tf32", Type::B32, &num::TF32},
+                          {CvtType::Float, "tf32", kBits32, &num::TF32},
                           {CvtType::Packed, "f16x2", Type::F16x2, &num::F16, 2},
                           {CvtType::Packed, "bf16x2", Type::BF16x2, &num::BF16, 2},
-                          {CvtType::Packed, "e4m3x2", Type::B16, &num::E4M3, 2},
-                          {CvtType::Packed, "e5m2x2", Type::B16, &num::E5M2, 2},
-                          {CvtType::Packed, "e2m3x2", Type::B16, &num::E2M3, 2},
-                          {CvtType::Packed, "e3m2x2", Type::B16, &num::E3M2, 2},
+                          {CvtType::Packed, "e4m3x2", kBits16, &num::E4M3, 2},
+                          {CvtType::Packed, "e5m2x2", kBits16, &num::E5M2, 2},
+                          {CvtType::Packed, "e2m3x2", kBits16, &num::E2M3, 2},
+                          {CvtType::Packed, "e3m2x2", kBits16, &num::E3M2, 2},
                           {CvtType::Packed, "e2m1x2", Type::B8, &num::E2M1, 2},
-                          {CvtType::Packed, "ue8m0x2", Type::B16, &num::UE8M0, 2},
-                          {CvtType::FixedPoint, "s2f6x2", Type::B16, nullptr, 2},
-                          {CvtType::Packed, "e4m3x4", Type::B32, &num::E4M3, 4},
-                          {CvtType::Packed, "e5m2x4", Type::B32, &num::E5M2, 4},
-                          {CvtType::Packed, "e2m3x4", Type::B32, &num::E2M3, 4},
-                          {CvtType::Packed, "e3m2x4", Type::B32, &num::E3M2, 4},
-                          {CvtType::Packed, "e2m1x4", Type::B16, &num::E2M1, 4}};
+                          {CvtType::Packed, "ue8m0x2", kBits16, &num::UE8M0, 2},
+                          {CvtType::FixedPoint, "s2f6x2", kBits16, nullptr, 2},
+                          {CvtType::Packed, "e4m3x4", kBits32, &num::E4M3, 4},
+                          {CvtType::Packed, "e5m2x4", kBits32, &num::E5M2, 4},
+                          {CvtType::Packed, "e2m3x4", kBits32, &num::E2M3, 4},
+                          {CvtType::Packed, "e3m2x4", kBits32, &num::E3M2, 4},
+                          {CvtType::Packed, "e2m1x4", kBits16, &num::E2M1, 4}};
 
 struct RoundingName {
   const char *name;
@@ -263,11 +266,12 @@ void fp8emu::setWideOperands(Decoder &decoder, const Conversion &c) {
   wide.sourceBytes = wide.fromBytes = laneBytes(c.from->type);
   wide.isSigned = isSigned(c.to->type);
   Op &op = decoder.op();
-  bool isExact = c.isTo(Type::BF16) || c.to->format == &num::TF32;
-  op.d = isExact ? decoder.destination(0, c.to->type)
-                 : decoder.wideDestination(decoder.operand(0), c.to->type, wide.destinationBytes);
-  op.a = c.isFrom(Type::BF16) ? decoder.source(1, c.from->type)
-                              : decoder.wideSource(decoder.operand(1), c.from->type, wide.sourceBytes);
+  const bool isExact = c.isTo(Type::BF16) || c.isFrom(Type::BF16);
+  op.d = isExact || c.to->format == &num::TF32
+             ? decoder.destination(0, c.to->type)
+             : decoder.wideDestination(decoder.operand(0), c.to->type, wide.destinationBytes);
+  op.a = isExact ? decoder.source(1, c.from->type)
+                 : decoder.wideSource(decoder.operand(1), c.from->type, wide.sourceBytes);
   if (wide.destinationBytes != wide.toBytes || wide.sourceBytes != wide.fromBytes)
     wrap(decoder, wide);
 }

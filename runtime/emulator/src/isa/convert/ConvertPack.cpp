@@ -47,7 +47,7 @@ void fp8emu::decodeConvertPack(Decoder &decoder) {
   op.small = uint16_t(kWidths[to / 2]);
   op.flags = to % 2;
   decoder.expectOperands(hasRest ? 4 : 3);
-  op.d = decoder.destination(0, Type::B32);
+  op.d = decoder.destination(0, Type::U32);
   op.a = decoder.source(1, Type::S32);
   op.b = decoder.source(2, Type::S32);
   if (hasRest)

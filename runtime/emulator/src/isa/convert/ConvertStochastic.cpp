@@ -84,13 +84,16 @@ Handler fourHandler(const Format *format) {
                                 : &roundFour<num::E2M1>;
 }
 
+/// A register of bits alone, as one of .bf16x2 is.
+constexpr Type kRandomBits = Type::BF16x2;
+
 /// cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a, b, rbits
 void decodeTwo(Decoder &decoder, const Conversion &c) {
   decoder.expectOperands(4);
   Op &op = decoder.op();
   op.a = decoder.source(1, Type::F32);
   op.b = decoder.source(2, Type::F32);
-  op.c = decoder.source(3, Type::B32);
+  op.c = decoder.source(3, kRandomBits);
   op.d = decoder.destination(0, c.to->type);
   op.handler = c.to->format == &num::F16 ? &roundTwo<num::F16> : &roundTwo<num::BF16>;
 }
@@ -109,14 +112,14 @@ void decodeFour(Decoder &decoder, const Conversion &c) {
   decoder.list(sources);
   Op &op = decoder.op();
   op.d = decoder.destination(0, c.to->type);
-  op.c = decoder.source(2, Type::B32);
+  op.c = decoder.source(2, kRandomBits);
   op.handler = fourHandler(c.to->format);
 }
 
 } // namespace
 
 void fp8emu::decodeStochasticConversion(Decoder &decoder, const Conversion &c) {
-  bool isHalf = c.to->type == Type::F16x2 || c.to->type == Type::BF16x2;
+  bool isHalf = c.to->count == 2 && (c.to->format == &num::F16 || c.to->format == &num::BF16);
   if (!c.isFrom(Type::F32) || (!isHalf && c.to->count != 4))
     decoder.fail(".rs is for .f32 to pairs of 16 bits or four narrow numbers");
   if (c.mode.ftz || c.mode.sat || c.scaled)

@@ -62,7 +62,7 @@ bool fp8emu::decodeTarget(Decoder &decoder, BulkDirection direction, BulkTarget 
 unsigned fp8emu::skipCachePolicy(Decoder &decoder, unsigned operand) {
   if (!decoder.take("L2::cache_hint"))
     return operand;
-  decoder.source(operand, Type::B64);
+  decoder.source(operand, Type::U64);
   return operand + 1;
 }
 

@@ -58,7 +58,8 @@ private:
 };
 
 /// op.d is the address in shared memory, op.a in global; op.flags the bytes, op.b how
-/// many of them are read (the rest is zero), op.c a predicate that reads none.
+/// many of them are read (the rest is zero), op.c a predicate of lanes that read none, op.e of
+/// the lanes that read.
 void copy(Warp &warp, const Op &op, Mask mask) {
   uint64_t from[kLanes], to[kLanes];
   uint8_t *source[kLanes] = {}, *target[kLanes];
@@ -68,7 +69,7 @@ void copy(Warp &warp, const Op &op, Mask mask) {
   resolve(warp, spaceOf(*shared), mask, to, op.flags, AccessKind::Store, target);
   uint32_t bytes[kLanes];
   const uint32_t *read = op.b ? warp.values<uint32_t>(op.b) : nullptr;
-  Mask ignored = op.c ? warp.predicate(op.c) : 0;
+  Mask ignored = op.c ? warp.predicate(op.c) : op.e ? ~warp.predicate(op.e) : 0;
   forLanes(mask, [&](unsigned lane) {
     bytes[lane] = ignored >> lane & 1 ? 0 : read ? read[lane] : op.flags;
     if (bytes[lane] > op.flags)
@@ -163,13 +164,27 @@ void decodeArriveAfter(Decoder &decoder) {
   decoder.op().handler = &arriveAfter;
 }
 
+/// The operand between the size and a cache policy: a predicate of lanes that read nothing, or
+/// the bytes to read.
+void decodeIgnored(Decoder &decoder, const Operand &operand) {
+  Op &op = decoder.op();
+  if (operand.kind != Operand::Kind::Register || decoder.registerType(operand.index) != Type::Pred) {
+    op.b = decoder.source(operand, Type::U32);
+    return;
+  }
+  bool negated = false;
+  const Ref predicate = decoder.predicate(operand, &negated);
+  (negated ? op.e : op.c) = predicate;
+}
+
 void decodeCopy(Decoder &decoder) {
+  const bool hint = decoder.take("L2::cache_hint"), bypassesL1 = decoder.take("cg");
   decoder.ignoreCacheHints();
   MemorySpace to = takeSpace(decoder), from = takeSpace(decoder);
   // takeSpace finds .global first, whatever the order.
   if (to == MemorySpace::Global)
     std::swap(to, from);
-  decoder.expectOperands(3, 5);
+  decoder.expectOperands(3 + hint, 4 + hint);
   Op &op = decoder.op();
   decodeAddress(decoder, decoder.operand(0), to);
   auto shared = std::make_shared<Op>(op);
@@ -177,17 +192,12 @@ void decodeCopy(Decoder &decoder) {
   decoder.keep<Op>(shared);
   int64_t bytes = decoder.integer(decoder.operand(2));
   op.flags = uint8_t(bytes);
-  if (bytes != 4 && bytes != 8 && bytes != 16)
-    decoder.fail(decoder.operand(2), "4, 8 or 16 bytes are copied");
-  if (decoder.operands() > 3) {
-    const Operand &extra = decoder.operand(3);
-    bool predicate = extra.kind == Operand::Kind::Register && decoder.registerType(extra.index) == Type::Pred;
-    bool policy = extra.kind == Operand::Kind::Register && laneBytes(decoder.registerType(extra.index)) == 8;
-    if (predicate)
-      op.c = decoder.predicate(extra);
-    else if (!policy)
-      op.b = decoder.source(extra, Type::U32);
-  }
+  if (bytes != 16 && (bypassesL1 || (bytes != 4 && bytes != 8)))
+    decoder.fail(decoder.operand(2), bypassesL1 ? "16 bytes are copied" : "4, 8 or 16 bytes are copied");
+  if (decoder.operands() == 4 + hint)
+    decodeIgnored(decoder, decoder.operand(3));
+  if (hint)
+    decoder.source(decoder.operands() - 1, Type::U64);
   op.ordering = check::ordering::kInFlight;
   op.handler = &copy;
 }

@@ -126,12 +126,9 @@ void decodeValue(Decoder &decoder, const Operand &operand, Type type, unsigned w
   if (width > 1 && (operand.kind != Operand::Kind::Vector || operand.parts.size() != width))
     decoder.fail(operand, std::to_string(width) + " registers in braces are expected");
   for (unsigned i = 0; i < width; ++i) {
-    unsigned bytes = 0;
-    decoder.list({decoder.wideSource(width > 1 ? operand.parts[i] : operand, type, bytes)});
-    if (i && bytes != store.registerBytes)
-      decoder.fail(operand, "the registers of a vector must be equally wide");
-    store.registerBytes = bytes;
+    decoder.list({decoder.source(width > 1 ? operand.parts[i] : operand, type)});
   }
+  store.registerBytes = laneBytes(type);
   store.elementBytes = ptx::byteSize(type);
 }
 
@@ -224,7 +221,7 @@ void fp8emu::decodeStoreBulk(Decoder &decoder) {
   decodeAddress(decoder, decoder.operand(0), space);
   const Operand &size = decoder.operand(1);
   const bool wide = size.kind != Operand::Kind::Register || laneBytes(decoder.registerType(size.index)) == 8;
-  decoder.op().b = decoder.source(size, wide ? Type::B64 : Type::B32);
+  decoder.op().b = decoder.source(size, wide ? Type::U64 : Type::U32);
   decoder.op().flags = wide ? 8 : 4;
   if (decoder.integer(decoder.operand(2)) != 0)
     decoder.fail(decoder.operand(2), "memory is filled with 0 only");

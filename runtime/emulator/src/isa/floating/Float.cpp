@@ -152,7 +152,7 @@ void decodeArithmetic(Decoder &decoder, HalfOperation half) {
   constexpr bool isFma = sources == 3;
   Op &op = decoder.op();
   bool isPair = decoder.take("f32x2");
-  Type type = isPair ? Type::B64 : decoder.takeType();
+  Type type = isPair ? Type::F32x2 : decoder.takeType();
   if (isHalf(type))
     return decodeHalfArithmetic(decoder, type, half);
   FloatMode mode;

@@ -146,7 +146,7 @@ void decodeAdd(Decoder &decoder) {
     return decodeFloatAdd(decoder);
   bool saturates = decoder.take("sat");
   int packed = decoder.takeOneOf({"u16x2", "s16x2"});
-  Type type = packed >= 0 ? Type::B32 : decoder.takeType();
+  Type type = packed == 0 ? Type::U16x2 : packed == 1 ? Type::S16x2 : decoder.takeType();
   if (packed < 0 && !saturates)
     return decodeBinary<Add>(decoder, type);
   if (packed < 0 && type != Type::S32 && type != Type::U32)
@@ -282,7 +282,7 @@ void decodeMinMax(Decoder &decoder) {
   bool relu = decoder.take("relu");
   int packed = decoder.takeOneOf({"u16x2", "s16x2"});
   if (packed >= 0) {
-    decodeLanes(decoder, Type::B32, 2);
+    decodeLanes(decoder, packed == 0 ? Type::U16x2 : Type::S16x2, 2);
     if (relu && packed == 0)
       decoder.fail(".relu is for signed types");
     using U = Packed<F<uint16_t>, uint16_t>;

@@ -4,7 +4,9 @@
 //
 // SIMD video instructions (PTX ISA 9.7.18.2): two 16-bit or four 8-bit operations in
 // 32 bits, of all parts in their order. Selectors and masks of parts are errors: no
-// compiler writes them any more. Nor are the scalar ones (9.7.18.1) known.
+// compiler writes them any more.
+
+#include "Video.h"
 
 #include "isa/Families.h"
 #include "isa/Lanes.h"
@@ -12,43 +14,20 @@
 #include <algorithm>
 
 using namespace fp8emu;
+using ptx::Operand;
 using ptx::Type;
 
 namespace {
 
 enum Operation : uint8_t { Add, Sub, Average, AbsDifference, Minimum, Maximum, Compare };
-enum Comparison : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 
 /// The payload of an op (Op::payload).
 struct Video {
   Operation operation;
-  Comparison comparison;
+  VideoComparison comparison;
   unsigned parts;
   bool signedA, signedB, signedD, saturates, accumulates;
 };
-
-int part(uint32_t value, unsigned i, unsigned bits, bool isSigned) {
-  uint32_t field = value >> i * bits & ((1u << bits) - 1);
-  return isSigned ? int(int32_t(field << (32 - bits)) >> (32 - bits)) : int(field);
-}
-
-bool holds(Comparison comparison, int a, int b) {
-  switch (comparison) {
-  case Eq:
-    return a == b;
-  case Ne:
-    return a != b;
-  case Lt:
-    return a < b;
-  case Le:
-    return a <= b;
-  case Gt:
-    return a > b;
-  case Ge:
-    return a >= b;
-  }
-  return false;
-}
 
 int compute(const Video &video, int a, int b) {
   switch (video.operation) {
@@ -76,7 +55,8 @@ uint32_t evaluate(const Video &video, uint32_t a, uint32_t b, uint32_t c) {
   const int low = video.signedD ? -(1 << (bits - 1)) : 0;
   uint32_t out = video.accumulates ? c : 0;
   for (unsigned i = 0; i < video.parts; ++i) {
-    int value = compute(video, part(a, i, bits, video.signedA), part(b, i, bits, video.signedB));
+    const VideoPart part{uint8_t(i * bits), uint8_t(bits)};
+    int value = compute(video, int(extract(part, a, video.signedA)), int(extract(part, b, video.signedB)));
     if (video.saturates)
       value = std::clamp(value, low, high);
     out += video.accumulates ? uint32_t(value) : (uint32_t(value) & ((1u << bits) - 1)) << i * bits;
@@ -98,28 +78,79 @@ void decode(Decoder &decoder) {
   auto video = std::make_shared<Video>();
   video->operation = O;
   video->parts = Parts;
-  auto takeSign = [&] {
-    Type type = decoder.takeType();
-    if (type != Type::U32 && type != Type::S32)
-      decoder.fail(".u32 or .s32 is expected");
-    return type == Type::S32;
-  };
   // vset has no type of its own for the result.
-  video->signedD = O == Compare ? false : takeSign();
-  video->signedA = takeSign();
-  video->signedB = takeSign();
+  video->signedD = O == Compare ? false : takeVideoSign(decoder);
+  video->signedA = takeVideoSign(decoder);
+  video->signedB = takeVideoSign(decoder);
   if (O == Compare)
-    video->comparison = Comparison(decoder.needOneOf({"eq", "ne", "lt", "le", "gt", "ge"}));
+    video->comparison = takeVideoComparison(decoder);
   video->saturates = O != Compare && decoder.take("sat");
   video->accumulates = decoder.take("add");
   if (video->saturates && video->accumulates)
     decoder.fail("a result that is added to another cannot saturate");
   decodeLanes(decoder, Type::U32, 3);
+  for (unsigned i = 1; i <= 3; ++i)
+    if (decoder.isImmediate(decoder.operand(i)))
+      decoder.fail(decoder.operand(i), "a register is expected");
   decoder.keep<Video>(video);
   decoder.op().handler = &run;
 }
 
 } // namespace
+
+VideoComparison fp8emu::takeVideoComparison(Decoder &decoder) {
+  return VideoComparison(decoder.needOneOf({"eq", "ne", "lt", "le", "gt", "ge"}));
+}
+
+bool fp8emu::holds(VideoComparison comparison, int64_t a, int64_t b) {
+  switch (comparison) {
+  case VideoComparison::Eq:
+    return a == b;
+  case VideoComparison::Ne:
+    return a != b;
+  case VideoComparison::Lt:
+    return a < b;
+  case VideoComparison::Le:
+    return a <= b;
+  case VideoComparison::Gt:
+    return a > b;
+  case VideoComparison::Ge:
+    return a >= b;
+  }
+  return false;
+}
+
+bool fp8emu::takeVideoSign(Decoder &decoder) {
+  Type type = decoder.takeType();
+  if (type != Type::U32 && type != Type::S32)
+    decoder.fail(".u32 or .s32 is expected");
+  return type == Type::S32;
+}
+
+/// Takes the selector, "b0" to "h1", from the operand.
+static VideoPart takePart(Operand &operand) {
+  VideoPart part;
+  if (!operand.text.empty()) {
+    part.bits = operand.text[0] == 'b' ? 8 : 16;
+    part.shift = uint8_t(part.bits * (operand.text[1] - '0'));
+    operand.text.clear();
+  }
+  return part;
+}
+
+Ref fp8emu::videoSource(Decoder &decoder, const Operand &operand, bool isSigned, VideoPart &part) {
+  Operand plain = operand;
+  if (operand.kind == Operand::Kind::Register)
+    part = takePart(plain);
+  return decoder.source(plain, isSigned ? Type::S32 : Type::U32);
+}
+
+Ref fp8emu::videoDestination(Decoder &decoder, const Operand &operand, bool isSigned, VideoPart &part) {
+  Operand plain = operand;
+  if (operand.kind == Operand::Kind::Register)
+    part = takePart(plain);
+  return decoder.destination(plain, isSigned ? Type::S32 : Type::U32);
+}
 
 FamilyList fp8emu::videoInstructions() {
   return {{"vadd2", decode<Add, 2>},

@@ -207,7 +207,7 @@ bool takeSignedness(Decoder &decoder) {
 
 void decodeDot4(Decoder &decoder) {
   bool a = takeSignedness(decoder), b = takeSignedness(decoder);
-  decodeLanes(decoder, Type::B32, 3);
+  decodeLanes(decoder, Type::U32, 3);
   decoder.op().handler = a   ? b ? dotHandler<Dot4<int8_t, int8_t>>() : dotHandler<Dot4<int8_t, uint8_t>>()
                          : b ? dotHandler<Dot4<uint8_t, int8_t>>()
                              : dotHandler<Dot4<uint8_t, uint8_t>>();
@@ -221,7 +221,7 @@ Handler dot2Handler(bool high) {
 void decodeDot2(Decoder &decoder) {
   bool high = decoder.needOneOf({"lo", "hi"}) == 1;
   bool a = takeSignedness(decoder), b = takeSignedness(decoder);
-  decodeLanes(decoder, Type::B32, 3);
+  decodeLanes(decoder, Type::U32, 3);
   decoder.op().handler = a   ? b ? dot2Handler<int16_t, int8_t>(high) : dot2Handler<int16_t, uint8_t>(high)
                          : b ? dot2Handler<uint16_t, int8_t>(high)
                              : dot2Handler<uint16_t, uint8_t>(high);

@@ -101,7 +101,7 @@ void decodeSzext(Decoder &decoder) {
   Type type = decoder.takeType();
   if (type != Type::U32 && type != Type::S32)
     decoder.fail(".u32 or .s32 is expected");
-  decodeLanes(decoder, Type::B32, 2);
+  decodeLanes(decoder, type, 2);
   using U = uint32_t;
   bool isSigned = type == Type::S32;
   decoder.op().handler =
@@ -123,7 +123,7 @@ struct FieldMask {
 void decodeBmsk(Decoder &decoder) {
   bool wrap = decoder.needOneOf({"clamp", "wrap"}) == 1;
   decoder.needOneOf({"b32"});
-  decodeLanes(decoder, Type::B32, 2);
+  decodeLanes(decoder, Type::U32, 2);
   using U = uint32_t;
   decoder.op().handler =
       wrap ? &binaryLanes<U, U, U, FieldMask<true>> : &binaryLanes<U, U, U, FieldMask<false>>;

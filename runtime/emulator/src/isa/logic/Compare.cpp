@@ -407,8 +407,7 @@ void decodeSet(Decoder &decoder) {
   op.d = decoder.destination(0, result);
   if (laneBytes(result) != 2 && laneBytes(result) != 4)
     decoder.fail("the result has 16 or 32 bits");
-  // The second type is missing where both are the same.
-  Type type = decoder.hasType() ? decoder.takeType() : result;
+  Type type = decoder.takeType();
   if (!canSet(result, type))
     decoder.fail("no ." + std::string(ptx::name(result)) + " is set by a comparison of ." + ptx::name(type));
   requireComparable(decoder, comparison, type);
@@ -446,7 +445,10 @@ void decodeSelect(Decoder &decoder) {
   op.d = decoder.destination(0, type);
   op.a = decoder.source(1, type);
   op.b = decoder.source(2, type);
-  op.c = decoder.predicate(decoder.operand(3));
+  bool negated = false;
+  op.c = decoder.predicate(decoder.operand(3), &negated);
+  if (negated)
+    std::swap(op.a, op.b);
   op.handler = forBits(decoder, type, [](auto v) -> Handler { return &select<decltype(v)>; });
 }
 

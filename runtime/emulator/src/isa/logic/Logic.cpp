@@ -234,7 +234,11 @@ void decodeShf(Decoder &decoder) {
   bool left = decoder.needOneOf({"r", "l"}) == 1;
   bool wrap = decoder.needOneOf({"clamp", "wrap"}) == 1;
   decoder.needOneOf({"b32"});
-  decodeLanes(decoder, Type::B32, 3);
+  decoder.expectOperands(4);
+  decoder.op().d = decoder.destination(0, Type::B32);
+  decoder.op().a = decoder.source(1, Type::B32);
+  decoder.op().b = decoder.source(2, Type::B32);
+  decoder.op().c = decoder.source(3, Type::U32);
   using U = uint32_t;
   decoder.op().handler = left   ? wrap ? &ternaryLanes<U, U, U, U, Funnel<true, true>>
                                        : &ternaryLanes<U, U, U, U, Funnel<true, false>>

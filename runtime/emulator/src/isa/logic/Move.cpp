@@ -2,16 +2,18 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// mov in all its forms, and what turns addresses of one space into another's
+// mov but of special registers (MoveSpecial.cpp), and what turns addresses of one space into another's
 // (PTX ISA 9.7.9.4 to 9.7.9.7, 9.7.9.21 to 9.7.9.24).
+
+#include "Move.h"
 
 #include "exec/Block.h"
 #include "exec/Launch.h"
 #include "isa/Families.h"
 #include "isa/Lanes.h"
+#include "isa/OperandTypes.h"
 #include "isa/memory/Memory.h"
 
-#include <chrono>
 #include <cstring>
 
 using namespace fp8emu;
@@ -31,9 +33,10 @@ struct Wide {
   uint64_t words[2];
 };
 
+/// op.flags is whether a is negated.
 void movePredicate(Warp &warp, const Op &op, Mask mask) {
-  Mask &d = warp.predicate(op.d);
-  d = (d & ~mask) | (warp.predicate(op.a) & mask);
+  Mask &d = warp.predicate(op.d), a = warp.predicate(op.a);
+  d = (d & ~mask) | ((op.flags ? ~a : a) & mask);
 }
 
 /// d = the pieces in op.list, lowest first; op.flags is the bytes of one.
@@ -87,6 +90,8 @@ void decodePack(Decoder &decoder, Type type, bool packs) {
   unsigned count = unsigned(pieces.parts.size());
   if (count != 2 && count != 4 && count != 8)
     decoder.fail(pieces, "2, 4 or 8 pieces are expected");
+  if (!isBits(type) && type != Type::B128)
+    decoder.fail("the type of packed registers is one of bits: .b16, .b32, .b64 or .b128");
   Op &op = decoder.op();
   op.flags = uint8_t(ptx::byteSize(type) / count);
   Type piece = pieceType(decoder, pieces, op.flags);
@@ -116,57 +121,11 @@ void requireWord(Decoder &decoder, Type type) {
     decoder.fail("a type of 32 or 64 bits is expected");
 }
 
-/// Counters that are read when the instruction runs.
-enum Counter : uint8_t { Clock, GlobalTimer, GridId };
-
-template <class T>
-void readCounter(Warp &warp, const Op &op, Mask mask) {
-  uint64_t value = 0;
-  if (op.flags == Clock)
-    value = warp.clock();
-  else if (op.flags == GlobalTimer)
-    value = uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                         std::chrono::system_clock::now().time_since_epoch())
-                         .count());
-  else
-    value = warp.block().launch().number();
-  value >>= op.immediate;
-  T *d = warp.values<T>(op.d);
-  forIndependentLanes(mask, [=](unsigned lane) { d[lane] = T(value); });
-}
-
 void moveActive(Warp &warp, const Op &op, Mask mask) {
   Mask &d = warp.predicate(op.d);
   bool value =
       warp.block().cluster().blocks().size() > 1 || warp.block().launch().kernel().tree->explicitCluster;
   d = value ? d | mask : d & ~mask;
-}
-
-bool decodeCounter(Decoder &decoder, Type type) {
-  const std::string &name = decoder.operand(1).text;
-  static const struct {
-    const char *name;
-    Counter counter;
-    unsigned shift;
-  } counters[] = {{"%clock", Clock, 0},
-                  {"%clock64", Clock, 0},
-                  {"%clock_hi", Clock, 32},
-                  {"%globaltimer", GlobalTimer, 0},
-                  {"%globaltimer_lo", GlobalTimer, 0},
-                  {"%globaltimer_hi", GlobalTimer, 32},
-                  {"%gridid", GridId, 0}};
-  for (const auto &entry : counters) {
-    if (name != entry.name)
-      continue;
-    requireWord(decoder, type);
-    Op &op = decoder.op();
-    op.d = decoder.destination(0, type);
-    op.flags = entry.counter;
-    op.immediate = entry.shift;
-    op.handler = ptx::byteSize(type) == 8 ? &readCounter<uint64_t> : &readCounter<uint32_t>;
-    return true;
-  }
-  return false;
 }
 
 bool isFrameVariable(Decoder &decoder, const Operand &operand) {
@@ -181,6 +140,8 @@ bool isFrameVariable(Decoder &decoder, const Operand &operand) {
 void decodeFrameAddress(Decoder &decoder, Type type) {
   const Operand &variable = decoder.operand(1);
   requireWord(decoder, type);
+  if (!takesInteger(type))
+    decoder.fail(variable, "an address is an integer, ." + std::string(ptx::name(type)) + " is expected");
   Op &op = decoder.op();
   op.d = decoder.destination(0, type);
   op.immediate = int64_t(decoder.function().variableOffsets[variable.index] + uint64_t(variable.value));
@@ -194,7 +155,9 @@ void decodePredicateMove(Decoder &decoder) {
     op.handler = &moveActive;
     return;
   }
-  op.a = decoder.predicate(decoder.operand(1));
+  bool negated = false;
+  op.a = decoder.predicate(decoder.operand(1), &negated);
+  op.flags = negated;
   op.handler = &movePredicate;
 }
 
@@ -203,11 +166,13 @@ void decodeMove(Decoder &decoder) {
   decoder.expectOperands(2);
   if (type == Type::Pred)
     return decodePredicateMove(decoder);
+  if (int vector = decoder.takeOneOf({"v2", "v4"}); vector >= 0)
+    return decodeVectorMove(decoder, type, vector == 0 ? 2 : 4);
   if (decoder.operand(1).kind == Operand::Kind::Vector)
     return decodePack(decoder, type, /*packs=*/true);
   if (decoder.operand(0).kind == Operand::Kind::Vector)
     return decodePack(decoder, type, /*packs=*/false);
-  if (decoder.operand(1).kind == Operand::Kind::Special && decodeCounter(decoder, type))
+  if (decodeSpecialMove(decoder, type))
     return;
   if (isFrameVariable(decoder, decoder.operand(1)))
     return decodeFrameAddress(decoder, type);
@@ -292,7 +257,7 @@ void decodeIsInSpace(Decoder &decoder) {
   Op &op = decoder.op();
   op.small = uint16_t(takeSpace(decoder));
   op.d = decoder.predicateDestination(decoder.operand(0));
-  op.a = decoder.source(1, Type::B64);
+  op.a = decoder.source(1, Type::U64);
   op.handler = &isInSpace;
 }
 

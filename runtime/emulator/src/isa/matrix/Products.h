@@ -149,7 +149,9 @@ Element findElement(const Decoder &decoder, const std::string &name);
 Accumulator findAccumulator(const Decoder &decoder, const std::string &name);
 inline Accumulator takeAccumulator(Decoder &decoder) { return findAccumulator(decoder, decoder.takeAny()); }
 inline ptx::Type registerType(Accumulator type) {
-  return type == Accumulator::F64 ? ptx::Type::F64 : ptx::Type::B32;
+  return type == Accumulator::F64   ? ptx::Type::F64
+         : type == Accumulator::F32 ? ptx::Type::F32
+                                    : ptx::Type::B32;
 }
 
 /// The registers of a fragment: `count` of them, in braces or alone.

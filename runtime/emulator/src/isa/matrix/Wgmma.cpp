@@ -124,15 +124,15 @@ void decodeProduct(Decoder &decoder) {
   p.shape.m = 16;
   setSum(p, num::TensorUnit::HopperWarpgroup);
   Op &op = decoder.op();
-  decoder.list(fragmentDestination(decoder, decoder.operand(0), p.registersOf(p.d)));
+  decoder.list(fragmentDestination(decoder, decoder.operand(0), p.registersOf(p.d), registerType(p.d)));
   // It adds to what they hold: read as well.
-  fragmentSource(decoder, decoder.operand(0), p.registersOf(p.d));
+  fragmentSource(decoder, decoder.operand(0), p.registersOf(p.d), registerType(p.d));
   decoded->aInRegisters = decoder.operand(1).kind == Operand::Kind::Vector;
   if (decoded->aInRegisters)
     decoder.list(fragmentSource(decoder, decoder.operand(1), p.registersA()));
   else
-    op.a = decoder.source(1, Type::B64);
-  op.b = decoder.source(2, Type::B64);
+    op.a = decoder.source(1, Type::U64);
+  op.b = decoder.source(2, Type::U64);
   bool negated = false;
   op.c = decoder.predicate(decoder.operand(3), &negated);
   op.flags = negated;

@@ -283,7 +283,7 @@ void decodeAtomic(Decoder &decoder, bool hasResult) {
   if (operation == CasOp)
     decoder.list({decoder.source(first + 2, type)});
   if (hint)
-    decoder.source(decoder.operands() - 1, Type::B64);
+    decoder.source(decoder.operands() - 1, Type::U64);
   op.flags = uint8_t(width);
   const bool isShared = space == MemorySpace::Shared || space == MemorySpace::SharedCluster;
   if (!isShared && (hasResult || !commutes(op, operation, type)))

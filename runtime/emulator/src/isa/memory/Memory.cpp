@@ -65,6 +65,9 @@ void fp8emu::decodeAddress(Decoder &decoder, const Operand &operand, MemorySpace
   op.immediate = address.offset;
   unsigned bytes = address.base ? address.baseBytes : 0;
   op.small = uint16_t(bytes | unsigned(space) << 8 | (address.inFrame ? kFrame : 0));
+  const bool isWide = space == MemorySpace::Generic || space == MemorySpace::Global;
+  if (isWide && bytes == 4 && decoder.program().tree->addressSize == 64)
+    decoder.fail(operand, "generic and global addresses are 64 bits wide");
   if (address.inFrame && space != MemorySpace::Local)
     decoder.fail(operand, "the variable is not in that state space");
 }
@@ -217,15 +220,22 @@ std::vector<Ref> decodeElements(Decoder &decoder, const Operand &operand, Type t
     elements.push_back(&operand);
   if (elements.size() != width)
     decoder.fail(operand, std::to_string(width) + " registers are expected");
+  if (width > 1 && type == Type::B128)
+    decoder.fail("a vector has no elements of .b128");
   std::vector<Ref> refs;
+  unsigned declared = 0;
   bytes = 0;
   for (const Operand *element : elements) {
     if (element->kind == Operand::Kind::Sink)
       continue;
     unsigned own = 0;
     isLoad ? decoder.wideDestination(*element, type, own) : decoder.wideSource(*element, type, own);
-    if (bytes && own != bytes)
+    // Registers of 8 bits have lanes of 16.
+    const bool isRegister = element->kind == Operand::Kind::Register;
+    const unsigned size = isRegister ? ptx::byteSize(decoder.registerType(element->index)) : own;
+    if (declared && isRegister && size != declared)
       decoder.fail(*element, "the registers of a vector must be equally wide");
+    declared = isRegister ? size : declared;
     bytes = own;
   }
   bytes = bytes ? bytes : laneBytes(type);
@@ -265,13 +275,16 @@ void decodeAccess(Decoder &decoder, bool isLoad) {
   Ordering ordering = takeAccessOrdering(decoder, isLoad, space);
   decoder.take("nc");
   decoder.take("unified");
+  const bool hint = decoder.take("L2::cache_hint");
   decoder.ignoreCacheHints();
   unsigned width = takeVectorWidth(decoder);
   Type type = decoder.takeType();
   if (type == Type::Pred)
     decoder.fail("predicates are not loaded or stored");
   // The operand of .L2::cache_hint changes no value.
-  decoder.expectOperands(2, 3);
+  decoder.expectOperands(2 + hint);
+  if (hint)
+    decoder.source(2, Type::U64);
   unsigned bytes = 0;
   std::vector<Ref> refs =
       decodeElements(decoder, decoder.operand(isLoad ? 0 : 1), type, width, isLoad, bytes);
@@ -298,6 +311,10 @@ void decodeHint(Decoder &decoder) {
   decoder.takeOneOf({"L1", "L2"});
   decoder.take("tensormap");
   decoder.ignoreCacheHints();
+  decoder.expectOperands(1, 2);
+  decoder.address(decoder.operand(0));
+  if (decoder.operands() > 1 && decoder.integer(decoder.operand(1)) != 128)
+    decoder.fail(decoder.operand(1), "a size of 128 is expected");
   decoder.op().handler = &doNothing;
 }
 
@@ -308,12 +325,16 @@ void zeroPolicy(Warp &warp, const Op &op, Mask mask) {
 
 /// A cache policy: an opaque number that no instruction here looks at.
 void decodeCreatePolicy(Decoder &decoder) {
-  decoder.needOneOf({"fractional", "range", "cvt"});
+  const int kind = decoder.needOneOf({"fractional", "range", "cvt"});
+  const bool fractional = kind == 0, copied = kind == 2;
   decoder.take("L2");
   decoder.take("global");
   decoder.ignoreCacheHints();
   decoder.take("b64");
-  decoder.op().d = decoder.destination(0, Type::B64);
+  decoder.op().d = decoder.destination(0, Type::U64);
+  for (unsigned i = 1; i < decoder.operands(); ++i)
+    if (decoder.operand(i).kind != Operand::Kind::Address)
+      decoder.source(i, fractional ? Type::F32 : copied ? Type::U64 : Type::U32);
   decoder.op().handler = &zeroPolicy;
 }
 

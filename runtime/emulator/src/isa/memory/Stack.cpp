@@ -93,6 +93,8 @@ void decodeSave(Decoder &decoder) {
 void decodeRestore(Decoder &decoder) {
   Type type = takePointerType(decoder);
   decoder.expectOperands(1);
+  if (decoder.isImmediate(decoder.operand(0)))
+    decoder.fail(decoder.operand(0), "a register that stacksave wrote is expected");
   decoder.op().a = decoder.source(0, type);
   decoder.op().handler = type == Type::U64 ? &restore<uint64_t> : &restore<uint32_t>;
 }

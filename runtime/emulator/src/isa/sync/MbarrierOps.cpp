@@ -114,8 +114,11 @@ void decodeArrive(Decoder &decoder, uint8_t flags) {
   // Without a token: state is `_`, or missing altogether.
   unsigned first = decoder.operand(0).kind == Operand::Kind::Address ? 0 : 1;
   decodeAddress(decoder, decoder.operand(first), space);
-  if (first && decoder.operand(0).kind != Operand::Kind::Sink)
-    op.d = decoder.destination(0, Type::B64);
+  const bool hasToken = first && decoder.operand(0).kind != Operand::Kind::Sink;
+  if (hasToken && space == MemorySpace::SharedCluster)
+    decoder.fail(decoder.operand(0), "an arrival in .shared::cluster has no token: the sink _ is expected");
+  if (hasToken)
+    op.d = decoder.destination(0, Type::U64);
   if (decoder.operands() > first + 1)
     op.b = decoder.source(first + 1, Type::U32);
   else if (flags & ExpectBytes)
@@ -170,7 +173,7 @@ void decodeWait(Decoder &decoder, bool waits) {
   decoder.expectOperands(3, 4);
   op.d = decoder.predicateDestination(decoder.operand(0));
   decodeAddress(decoder, decoder.operand(1), space);
-  op.b = decoder.source(2, parity ? Type::U32 : Type::B64);
+  op.b = decoder.source(2, parity ? Type::U32 : Type::U64);
   op.handler = parity ? (waits ? &wait<true, true> : &wait<true, false>)
                       : (waits ? &wait<false, true> : &wait<false, false>);
 }
@@ -219,7 +222,7 @@ void decodeMbarrier(Decoder &decoder) {
     decoder.take("b64");
     decoder.expectOperands(2);
     decoder.op().d = decoder.destination(0, Type::U32);
-    decoder.op().a = decoder.source(1, Type::B64);
+    decoder.op().a = decoder.source(1, Type::U64);
     decoder.op().handler = &unaryLanes<uint32_t, uint64_t, PendingCount>;
   }
 }

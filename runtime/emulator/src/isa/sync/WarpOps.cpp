@@ -51,10 +51,10 @@ void forGroups(Warp &warp, const Op &op, Mask mask, F f) {
 }
 
 /// The first operand, d or d|p.
-void decodeResult(Decoder &decoder) {
+void decodeResult(Decoder &decoder, Type type) {
   const Operand &operand = decoder.operand(0);
   bool pair = operand.kind == Operand::Kind::Pair;
-  decoder.op().d = decoder.destination(pair ? operand.parts[0] : operand, Type::B32);
+  decoder.op().d = decoder.destination(pair ? operand.parts[0] : operand, type);
   if (pair)
     decoder.list({decoder.predicateDestination(operand.parts[1])});
 }
@@ -63,7 +63,7 @@ void decodeResult(Decoder &decoder) {
 void decodeMembers(Decoder &decoder, unsigned others, bool sync) {
   decoder.expectOperands(others + sync);
   if (sync)
-    decoder.op().e = decoder.source(others, Type::B32);
+    decoder.op().e = decoder.source(others, Type::U32);
 }
 
 // shfl
@@ -110,7 +110,7 @@ void decodeShuffle(Decoder &decoder) {
   op.small = uint16_t(decoder.needOneOf({"up", "down", "bfly", "idx"}));
   decoder.needOneOf({"b32"});
   decodeMembers(decoder, 4, sync);
-  decodeResult(decoder);
+  decodeResult(decoder, Type::B32);
   op.a = decoder.source(1, Type::B32);
   op.b = decoder.source(2, Type::B32);
   op.c = decoder.source(3, Type::B32);
@@ -176,7 +176,7 @@ void decodeMatch(Decoder &decoder) {
   bool all = decoder.needOneOf({"any", "all"}) == 1;
   Type type = takeBits(decoder, 4);
   decodeMembers(decoder, 2, /*sync=*/true);
-  decodeResult(decoder);
+  decodeResult(decoder, Type::U32);
   Op &op = decoder.op();
   if (op.count && !all)
     decoder.fail(decoder.operand(0), ".any has no predicate");
@@ -266,8 +266,10 @@ void decodeRedux(Decoder &decoder) {
     op.handler = reduction(decoder, operation, type);
   }
   decodeMembers(decoder, 2, /*sync=*/true);
-  op.d = decoder.destination(0, type);
-  op.a = decoder.source(1, type);
+  // Bits here are those of integers.
+  const Type own = type == Type::B32 ? Type::U32 : type;
+  op.d = decoder.destination(0, own);
+  op.a = decoder.source(1, own);
 }
 
 // activemask, elect, bar.warp.sync
@@ -295,7 +297,7 @@ void elect(Warp &warp, const Op &op, Mask mask) {
 void decodeElect(Decoder &decoder) {
   decoder.needOneOf({"sync"});
   decodeMembers(decoder, 1, /*sync=*/true);
-  decodeResult(decoder);
+  decodeResult(decoder, Type::U32);
   if (!decoder.op().count)
     decoder.fail(decoder.operand(0), "d|p is expected");
   decoder.op().handler = &elect;

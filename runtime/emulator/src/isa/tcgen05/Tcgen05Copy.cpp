@@ -267,7 +267,7 @@ void fp8emu::decodeTensorCopy(Decoder &decoder) {
         decoder.needOneOf({"b6x16_p32", "b4x16_p64"}) == 0 ? Unpacking::Bits6 : Unpacking::Bits4;
   decoder.expectOperands(2);
   copy->to = tensorOperand(decoder, decoder.operand(0));
-  copy->descriptor = decoder.source(1, Type::B64);
+  copy->descriptor = decoder.source(1, Type::U64);
   decoder.keep<Copy>(copy);
   decoder.op().handler = &startCopies;
 }

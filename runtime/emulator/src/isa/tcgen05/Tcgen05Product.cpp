@@ -63,8 +63,8 @@ public:
     if (code->aInTensorMemory)
       code->a = tensorOperand(decoder, a);
     else
-      code->descriptorA = decoder.source(a, Type::B64);
-    code->descriptorB = decoder.source(next(), Type::B64);
+      code->descriptorA = decoder.source(a, Type::U64);
+    code->descriptorB = decoder.source(next(), Type::U64);
     code->instruction = decoder.source(next(), Type::U32);
     isScaled(code->kind) ? takeScaleFactors() : takeDisabledLanes();
     code->enableD = decoder.predicate(next(), &code->enableDNegated);
@@ -112,7 +112,7 @@ private:
       return;
     const Operand &last = next();
     if (code->weightStationary) {
-      code->zeroColumns = decoder.source(last, Type::B64);
+      code->zeroColumns = decoder.source(last, Type::U64);
       return;
     }
     if (code->kind != ProductKind::F16 && code->kind != ProductKind::TF32)
