@@ -153,7 +153,8 @@ def where(d):
 @operator("n")
 def reshape(d):
     x = d.array(d.shape(d.int(1, 3)))
-    return (lambda x: x.reshape(d.choice((-1,), (x.shape[-1], -1), (*x.shape, 1)))), [x]
+    new = d.choice((-1,), (x.shape[-1], -1), (*x.shape, 1))
+    return (lambda x: x.reshape(new)), [x]
 
 
 @operator("n")
@@ -246,13 +247,14 @@ def segment_sum(d):
 @operator("n")
 def top_k(d):
     x = d.array(d.shape(2, low=2))
-    return (lambda x: lax.top_k(x, d.int(1, x.shape[-1]))), [x]
+    k = d.int(1, x.shape[-1])
+    return (lambda x: lax.top_k(x, k)), [x]
 
 
 @operator("n")
 def sort_keys(d):
-    shape = d.shape(2)
-    return (lambda x, y: lax.sort((x, y), dimension=d.int(0, 1), num_keys=d.int(1, 2))), [d.array(shape), d.array(shape)]
+    shape, dimension, keys = d.shape(2), d.int(0, 1), d.int(1, 2)
+    return (lambda x, y: lax.sort((x, y), dimension=dimension, num_keys=keys)), [d.array(shape), d.array(shape)]
 
 
 @operator("n")
@@ -318,7 +320,8 @@ def pooling(d):
 
 @operator("n")
 def scan(d):
-    return (lambda c, x: lax.scan(lambda c, r: (c + r, c * r), c, x, reverse=d.choice(True, False))), [d.array((3,)), d.array((d.int(1, 4), 3))]
+    backwards = d.choice(True, False)
+    return (lambda c, x: lax.scan(lambda c, r: (c + r, c * r), c, x, reverse=backwards)), [d.array((3,)), d.array((d.int(1, 4), 3))]
 
 
 @operator("f")

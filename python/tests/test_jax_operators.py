@@ -25,7 +25,11 @@ COUNT = 3
 #: two orders. Numbers of 16 bits are rounded after every operation by one of the two and after several by the other.
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12, "bfloat16": 2**-6, "float16": 2**-9, "complex64": 1e-5}
 #: (operator, type): "refused" or "differs", and why. "*" stands for all types.
-VERDICTS = {}
+VERDICTS = {
+    ("cholesky", "*"): ("refused", "LAPACK's functions have no code"),
+    ("fft", "*"): ("refused", "fft has no code"),
+    ("sinc", "float16"): ("differs", "near 0 the gradient is a difference of numbers that are each rounded"),
+}
 
 
 def verdicts(name):
@@ -117,7 +121,7 @@ def difference(got, wanted, tolerance):
     return None
 
 
-@pytest.mark.slow(one_of=4)
+@pytest.mark.slow(one_of=2)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operator(name):
     for dtype, found in verdicts(name).items():
