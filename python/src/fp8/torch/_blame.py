@@ -68,7 +68,7 @@ def _alone(nodes: Sequence[Node]) -> dict[str, Graph]:
 def _graph_of(node: Node) -> Graph:
     """A graph of one operation on arguments."""
     graph = Graph()
-    inputs = {}
+    inputs: dict[Node, Node] = {}
     for other in node.all_input_nodes:
         inputs[other] = graph.placeholder(f"x{len(inputs)}")
         inputs[other].meta = {"val": other.meta["val"]}

@@ -68,7 +68,7 @@ def _mode_of(values: Sequence[Any]) -> Iterator[Any]:
 
 def _example(value: Tensor) -> Tensor:
     """A tensor of its own without data, of real numbers."""
-    with value.fake_mode:  # type: ignore[attr-defined]
+    with value.fake_mode:
         if value.is_complex():
             return torch.empty(*value.shape, 2, dtype=value.dtype.to_real())
         return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)

@@ -70,6 +70,7 @@ def _fixed() -> dict[Any, Callable[..., Any]]:
     result.update({op: _halves.in_f32(rule) for op, rule in result.items() if op.overloadpacket in _ROUNDED_ONCE})
     result.update(_roundings.rules(result))
     result.update(_OWN)
+    result[aten.rsub.Scalar] = functools.partial(_number_minus, result.get(aten.rsub.Scalar))
     result.update(_pooling.rules(result))
     result.update(_limits.RULES)
     result.update(_extremes.RULES)
@@ -211,6 +212,13 @@ def _scaled_product(
 
 def _copy_strided(x: Tensor, stride: Sequence[int]) -> Tensor:
     return x.clone()
+
+
+def _number_minus(other: Callable[..., Any] | None, x: Tensor, number: float, alpha: float = 1) -> Any:
+    """Of f64 as a sum: torch-mlir rounds the number to f32."""
+    if x.dtype != torch.float64:
+        return other(x, number, alpha) if other is not None else NotImplemented
+    return torch.add(-(x * alpha), number)
 
 
 def _hypot(x: Tensor, y: Tensor) -> Tensor:

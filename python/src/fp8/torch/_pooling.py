@@ -111,9 +111,9 @@ def _adaptive_windows(size: int, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _adaptive_max_pool(x: Tensor, sizes: Sequence[int], *, dims: int) -> tuple[Tensor, Tensor]:
-    """One dimension after the other, with the place of each maximum among all elements."""
+    """One dimension after the other, the last one first, with the place of each maximum among all elements."""
     place = torch.arange(x.shape[-dims:].numel()).reshape(x.shape[-dims:]).expand(x.shape)
-    for dim, count in zip(range(-dims, 0), sizes):
+    for dim, count in zip(range(-1, -dims - 1, -1), reversed(sizes)):
         begin, end = _adaptive_windows(x.shape[dim], count)
         most = -(-x.shape[dim] // count) + 1
         best = None

@@ -52,7 +52,7 @@ def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accu
     places = [place for place, index in enumerate(indices) if index is not None]
     if len(places) != 1 or not is_mask(indices[places[0]]):
         return NotImplemented
-    return put_where(x, places[0], indices[places[0]], values, accumulate)  # type: ignore[arg-type]
+    return put_where(x, places[0], indices[places[0]], values, accumulate)
 
 
 def _index_put_in_place(x: Tensor, *rest: Any, **options: Any) -> Any:
