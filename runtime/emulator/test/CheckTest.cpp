@@ -105,6 +105,19 @@ TEST(Check, WritingTheSameIsNoRace) {
   expectFault(with(global, "%ctaid.x"), threads(1, 4), FaultKind::Race);
 }
 
+TEST(Check, LanesOfOneStoreAreNoRace) {
+  std::string text = std::string(kBuffer) +
+                     "$1st.shared.u32 [%r40], %r41;\n$2bar.sync 0;\n"
+                     "ld.shared.u32 %r0, [%r40];\n" +
+                     kStoreResult;
+  expectClean(with(with(text, ""), "", "$2"), threads(32));
+  // Two warps; lanes that store at two places.
+  expectFault(with(with(text, ""), "", "$2"), threads(64), FaultKind::Race);
+  expectFault(
+      with(with(text, "setp.eq.u32 %p0, %r41, 3;\n@%p0 "), "@!%p0 st.shared.u32 [%r40], %r41;\n", "$2"),
+      threads(32), FaultKind::Race);
+}
+
 TEST(Check, BlocksThatMeetInGlobalMemory) {
   // Each block writes 64 words; the other reads its neighbour's last.
   std::string text = "mad.wide.u32 %rd0, %i, 4, %in0;\nst.global.u32 [%rd0], %i;\nbar.sync 0;\n"

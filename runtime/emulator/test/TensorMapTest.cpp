@@ -72,7 +72,8 @@ TEST(TensorMap, Bit21OfTheSecondWordIsFree) {
     ASSERT_TRUE(TensorMap::decode(bytes, back));
     EXPECT_EQ(back.address, address);
     EXPECT_EQ(back.stride, map.stride);
-    EXPECT_EQ(back.size, map.size);
+    EXPECT_EQ(back.size[0], map.size[0]);
+    EXPECT_EQ(back.size[1], map.size[1]);
   }
 }
 
@@ -83,7 +84,7 @@ TEST(TensorMap, OtherBytesAreNone) {
   std::memset(bytes, 0xFF, sizeof bytes);
   EXPECT_FALSE(TensorMap::decode(bytes, map));
   plain().encode(bytes);
-  bytes[0] ^= 1;
+  bytes[8] ^= 1;
   EXPECT_FALSE(TensorMap::decode(bytes, map));
 }
 

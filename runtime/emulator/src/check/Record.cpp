@@ -149,6 +149,7 @@ void check::access(Warp &warp, Mask mask, const Target *targets, unsigned bytes,
     for (Mask rest = mask; rest;) {
       Mask lanes = run(*own, rest, targets, kind);
       unsigned lane = unsigned(__builtin_ctz(rest));
+      recorder.together = mask & ~rest;
       rest &= ~lanes;
       if (!recorder.access(targets[lane], bytes, lanes, own->known[lane]))
         continue;

@@ -63,6 +63,8 @@ public:
   /// the last one found is in `conflict`.
   bool access(const Target &target, unsigned bytes, Mask lanes, const Knowledge &known);
   Conflict conflict;
+  /// The lanes whose accesses by this execution of the instruction were looked at before.
+  Mask together = 0;
 
 private:
   void granule(Cell &cell, Sets &sets, unsigned bytes);

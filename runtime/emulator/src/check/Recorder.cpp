@@ -84,6 +84,9 @@ void Recorder::lookAt(Word word, unsigned bytes) {
   if (!(bytesOf(word) & bytes) || !launch.stamps.has(stampOf(word)))
     return;
   const AccessInfo &before = launch.stamps.at(stampOf(word));
+  // One of the values that lanes of one store write stays.
+  if (stampOf(word) == stamp && info.isWrite && !info.isAgent && !(lanesOf(word) & ~together))
+    return;
   FaultKind kind = FaultKind::Race;
   if (precedes(before, lanesOf(word))) {
     // Overwriting bytes after a generic read needs no proxy fence: a barrier is enough.
