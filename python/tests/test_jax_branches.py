@@ -97,9 +97,7 @@ def test_branches_change_no_site_role_or_value(seed):
     arguments = program.arguments()
     branched, plain, every = (fp8.jax.jit(program.step(b), recipe=recipe) for b in (in_branches, taken(program.choices), all_of_them))
     for _ in range(2 if recipe == "delayed" else 1):
-        ours, theirs = branched(*arguments), plain(*arguments)
-        for ours, theirs in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-            np.testing.assert_array_equal(ours, theirs)
+        jax.tree.map(np.testing.assert_array_equal, branched(*arguments), plain(*arguments))
     every(*arguments)
     assert sites(branched) == sites(every)
     assert all(decision == "fp8" for _, _, decision in sites(branched))
