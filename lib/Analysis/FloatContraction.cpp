@@ -122,6 +122,8 @@ static std::optional<FloatContraction> matchBody(linalg::LinalgOp op) {
   return result;
 }
 
+bool fp8::sumsFloatProducts(linalg::LinalgOp op) { return matchBody(op).has_value(); }
+
 std::optional<FloatContraction> fp8::matchFloatContraction(linalg::LinalgOp op) {
   // Operands may have any type that the body converts to floats.
   if (!hasContractionMaps(op) || !isa<FloatType>(getElementTypeOrSelf(op.getDpsInits()[0])))

@@ -41,6 +41,7 @@ void fp8::buildIngestPipeline(OpPassManager &manager, const IngestOptions &optio
   JoinPairOptions join;
   join.pair = options.pair;
   manager.addPass(createJoinPair(join));
+  manager.addPass(createRaiseConvolutions());
   manager.addPass(createJoinProducts());
   manager.addPass(createRaiseContractions());
   manager.addPass(createFoldIntoMatmul());

@@ -28,6 +28,10 @@ struct FloatContraction {
 /// summed dimension in one operand only (the other operand is broadcast along it).
 std::optional<FloatContraction> matchFloatContraction(mlir::linalg::LinalgOp op);
 
+/// Returns whether the body of `op`, which has two operands and one result, is that of a contraction. The
+/// indexing maps are not checked.
+bool sumsFloatProducts(mlir::linalg::LinalgOp op);
+
 /// Returns whether `op` has two operands and one result, on tensors, and the indexing maps of a
 /// contraction. The body is not checked.
 bool hasContractionMaps(mlir::linalg::LinalgOp op);

@@ -10,6 +10,51 @@
 
 include "mlir/Pass/PassBase.td"
 
+def RaiseConvolutions : Pass<"fp8-raise-convolutions"> {
+  let summary = "turn convolutions whose windows do not overlap into contractions";
+  let description = [{
+    Before: convolutions are linalg ops of any name, layout and number of dimensions, recognized by their maps and
+    body.
+    After: those that are matrix products are a `linalg.generic` with the maps of one, in the same order of sums, on
+    views of the operands:
+    - kernels of one element (1 × 1), of any stride, and kernels of the size of the image;
+    - patches: strides of the size of the kernel, or larger; windows may be dilated;
+    - the gradients of both. That of the image reads dy at strides, in a tensor of zeros, and the kernel backwards
+      (so does a transposed convolution of patches); that of the kernel reads dy at strides or is dilated. The zeros
+      are left out: they are no elements of dy. An Inf or a NaN of the other operand is not multiplied by them.
+
+    Other convolutions stay unchanged, as do depthwise ones, which multiply no matrices, and those whose windows
+    have a size or a place that is known only when the program runs.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-raise-convolutions
+    func.func @patches(%x: tensor<2x8x3xf32>, %w: tensor<4x3x5xf32>, %i: tensor<2x2x5xf32>) -> tensor<2x2x5xf32> {
+      %y = linalg.conv_1d_nwc_wcf {strides = dense<4> : tensor<1xi64>}
+          ins(%x, %w : tensor<2x8x3xf32>, tensor<4x3x5xf32>) outs(%i : tensor<2x2x5xf32>) -> tensor<2x2x5xf32>
+      return %y : tensor<2x2x5xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @patches(%x: tensor<2x8x3xf32>, %w: tensor<4x3x5xf32>, %i: tensor<2x2x5xf32>) -> tensor<2x2x5xf32> {
+      %p = tensor.expand_shape %x [[0], [1, 2], [3]] output_shape [2, 2, 4, 3] : tensor<2x8x3xf32> into tensor<2x2x4x3xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(n, w, f, k, c) -> (n, w, k, c)>, affine_map<(n, w, f, k, c) -> (k, c, f)>,
+                                            affine_map<(n, w, f, k, c) -> (n, w, f)>],
+                           iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+          ins(%p, %w : tensor<2x2x4x3xf32>, tensor<4x3x5xf32>) outs(%i : tensor<2x2x5xf32>) {
+      ^bb0(%a: f32, %b: f32, %out: f32):
+        %m = arith.mulf %a, %b : f32
+        %s = arith.addf %out, %m : f32
+        linalg.yield %s : f32
+      } -> tensor<2x2x5xf32>
+      return %y : tensor<2x2x5xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def JoinProducts : Pass<"fp8-join-products"> {
   let summary = "join an elementwise product and the sum over it into one contraction";
   let description = [{

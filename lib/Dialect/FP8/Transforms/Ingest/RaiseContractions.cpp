@@ -7,13 +7,13 @@
 
 #include "EraseUnused.h"
 #include "fp8/Analysis/FloatContraction.h"
+#include "fp8/Analysis/Zeros.h"
 #include "fp8/Dialect/FP8/IR/MixedPrecision.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace fp8 {
@@ -87,30 +87,6 @@ static AffineMap appendDims(AffineMap map, ArrayRef<unsigned> dims) {
 //===----------------------------------------------------------------------===//
 // The initial value of the sums
 //===----------------------------------------------------------------------===//
-
-/// Returns whether `value` is a scalar zero, or a tensor that is filled with zeros.
-static bool isZero(Value value) {
-  if (matchPattern(value, m_AnyZeroFloat()))
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return false;
-  DenseFPElementsAttr elements;
-  if (matchPattern(value, m_Constant(&elements)))
-    return elements.isSplat() && elements.getSplatValue<APFloat>().isZero();
-  if (isa<tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
-          tensor::SplatOp, arith::ExtFOp, arith::TruncFOp>(op))
-    return isZero(op->getOperand(0));
-  auto structured = dyn_cast<linalg::LinalgOp>(op);
-  if (!structured || structured.getNumReductionLoops() != 0 || op->getNumResults() != 1)
-    return false;
-  // Fills, broadcasts, transposes: the body yields an input that is zero.
-  Value yielded = structured.getBlock()->getTerminator()->getOperand(0);
-  auto argument = dyn_cast<BlockArgument>(yielded);
-  if (!argument || argument.getOwner() != structured.getBlock())
-    return matchPattern(yielded, m_AnyZeroFloat());
-  return isZero(structured.getMatchingOpOperand(argument)->get());
-}
 
 /// Creates a destination with the type and sizes of `init`, without contents.
 static Value createDestination(RewriterBase &rewriter, Location loc, Value init) {
@@ -199,7 +175,7 @@ static void raise(RewriterBase &rewriter, linalg::LinalgOp op, FloatContraction 
 
   Value init = op.getDpsInits()[0];
   Operation *oldInit = init.getDefiningOp();
-  bool accumulate = !isZero(init);
+  bool accumulate = !isFilledWithZeros(init);
   if (!accumulate)
     init = createDestination(rewriter, op.getLoc(), init);
   // A destination may have static sizes where the result has dynamic ones.
