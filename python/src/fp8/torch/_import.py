@@ -32,7 +32,7 @@ try:
     from iree.compiler import ir
     from iree.compiler.extras import fx_importer
 
-    from . import _passes
+    from . import _float8, _passes
     from ._loops import write_loops
 except ImportError as error:
     raise MissingToolError(f"fp8.torch needs iree-base-compiler: {INSTALL['torch']} ({error})") from None
@@ -63,7 +63,7 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
             if function.operation.name == "func.func" and names:
                 _name_arguments(function, names.get(ir.StringAttr(function.attributes["sym_name"]).value, ()))
         text = str(importer.module.operation.get_asm(enable_debug_info=True))
-    return write_loops(_passes.run(text))
+    return _float8.let_overflow(write_loops(_passes.run(text)))
 
 
 def _import(importer: Any, name: str, graph: Graph) -> None:
@@ -73,6 +73,7 @@ def _import(importer: Any, name: str, graph: Graph) -> None:
     _integers.cut_numbers(graph)
     _integers.widen(graph)
     _halves.widen(graph)
+    _float8.through_f32(graph)
     try:
         importer.import_stateless_graph(graph, func_name=name)
     except (NotImplementedError, AssertionError, KeyError, TypeError) as error:

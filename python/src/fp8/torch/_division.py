@@ -1,0 +1,90 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Decompositions of divisions of floats that round down, and their remainders.
+
+The quotient as floats have it may be rounded up to the next whole number (1 / 0.1 is 10, and nine times 0.1 fit), so
+PyTorch divides what is left without the remainder; torch-mlir rounds the quotient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ._halves import HALVES
+
+aten = torch.ops.aten
+
+
+def _fmod(x: Tensor, y: Tensor) -> Tensor:
+    """The remainder with the sign of x, exact for floats; torch-mlir rounds the quotient, and has no form for numbers."""
+    dtype = torch.result_type(x, y)
+    x, y = x.to(dtype), y.to(dtype)
+    if not dtype.is_floating_point:
+        return x - torch.div(x, y, rounding_mode="trunc") * y
+    if dtype in HALVES:
+        x, y = x.float(), y.float()
+    return _remainder(x, y).to(dtype)
+
+
+def _fmod_by_number(x: Tensor, y: float) -> Tensor:
+    dtype = torch.result_type(x, y)
+    return _fmod(x.to(dtype), torch.full((), y, dtype=dtype))
+
+
+def _remainder(x: Tensor, y: Tensor) -> Tensor:
+    size = torch.remainder(x.abs(), y.abs())
+    # The sign of a zero too.
+    return torch.where(x < 0, -size, torch.where((x == 0) & (size == 0), x, size))
+
+
+def _floor_divide(x: Tensor, y: Tensor) -> Any:
+    dtype = torch.result_type(x, y)
+    if not dtype.is_floating_point:
+        return NotImplemented
+    # Beside one number, bf16 and f16 are rounded once.
+    computed = torch.float32 if dtype in HALVES and y.numel() == 1 else dtype
+    return _floor(x.to(computed), y.to(computed)).to(dtype)
+
+
+def _floor(x: Tensor, y: Tensor) -> Tensor:
+    """In the order of PyTorch's kernel, which rounds every operation."""
+    wide = torch.float32 if x.dtype in HALVES else x.dtype
+    quotient, left = x / y, _remainder(x.to(wide), y.to(wide)).to(x.dtype)
+    # Numbers so far apart that the quotient overflows have no remainder.
+    overflows = quotient.isinf() & ~x.isinf()
+    whole = torch.where(overflows, x, x - left) / y
+    whole = torch.where((left != 0) & ((y < 0) != (left < 0)), whole - 1, whole)
+    down = whole.floor()
+    down = torch.where(whole - down > 0.5, down + 1, down)
+    zero = torch.zeros((), dtype=x.dtype)
+    down = torch.where(whole == 0, torch.copysign(zero, quotient), down)
+    return torch.where(y == 0, quotient, down)
+
+
+def _floor_divide_by_number(x: Tensor, y: float) -> Any:
+    dtype = torch.result_type(x, y)
+    if not dtype.is_floating_point:
+        return NotImplemented
+    return _floor_divide(x.to(dtype), torch.full((), y, dtype=torch.float32 if dtype in HALVES else dtype))
+
+
+def _with_mode(rule: Callable[..., Any]) -> Callable[..., Any]:
+    def divide(x: Tensor, y: Any, *, rounding_mode: str | None = None) -> Any:
+        return rule(x, y) if rounding_mode == "floor" else NotImplemented
+
+    return divide
+
+
+RULES: dict[Any, Callable[..., Any]] = {
+    aten.fmod.Tensor: _fmod,
+    aten.fmod.Scalar: _fmod_by_number,
+    aten.floor_divide.default: _floor_divide,
+    aten.floor_divide.Scalar: _floor_divide_by_number,
+    aten.div.Tensor_mode: _with_mode(_floor_divide),
+    aten.div.Scalar_mode: _with_mode(_floor_divide_by_number),
+}
