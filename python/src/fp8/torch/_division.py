@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._halves import HALVES
+from ._halves import HALVES, rounded
 
 aten = torch.ops.aten
 
@@ -33,7 +33,12 @@ def _fmod(x: Tensor, y: Tensor) -> Tensor:
 
 def _fmod_by_number(x: Tensor, y: float) -> Tensor:
     dtype = torch.result_type(x, y)
-    return _fmod(x.to(dtype), torch.full((), y, dtype=dtype))
+    return _fmod(x.to(dtype), torch.full((), rounded(y, dtype) if dtype in HALVES else y, dtype=dtype))
+
+
+def _remainder_of_number(x: float, y: Tensor) -> Tensor:
+    dtype = torch.result_type(x, y)
+    return torch.remainder(torch.full((), rounded(x, dtype) if dtype in HALVES else x, dtype=dtype), y.to(dtype))
 
 
 def _remainder(x: Tensor, y: Tensor) -> Tensor:
@@ -42,13 +47,26 @@ def _remainder(x: Tensor, y: Tensor) -> Tensor:
     return torch.where(x < 0, -size, torch.where((x == 0) & (size == 0), x, size))
 
 
-def _floor_divide(x: Tensor, y: Tensor) -> Any:
+def _floor_divide(x: Any, y: Any) -> Any:
+    """Of tensors and numbers."""
     dtype = torch.result_type(x, y)
     if not dtype.is_floating_point:
-        return NotImplemented
+        return _floor_of_integers(x, y, dtype)
     # Beside one number, bf16 and f16 are rounded once.
-    computed = torch.float32 if dtype in HALVES and y.numel() == 1 else dtype
-    return _floor(x.to(computed), y.to(computed)).to(dtype)
+    is_number = not isinstance(y, Tensor) or y.numel() == 1
+    computed = torch.float32 if dtype in HALVES and is_number else dtype
+    x, y = (v.to(computed) if isinstance(v, Tensor) else torch.full((), v, dtype=computed) for v in (x, y))
+    return _floor(x, y).to(dtype)
+
+
+def _floor_of_integers(x: Any, y: Any, dtype: torch.dtype) -> Any:
+    """From the quotient that is cut off, which is exact; torch-mlir's goes by way of f64, which has 53 bits."""
+    if dtype not in (torch.int64, torch.int32):
+        return NotImplemented
+    x, y = (v.to(dtype) if isinstance(v, Tensor) else torch.full((), v, dtype=dtype) for v in (x, y))
+    whole = torch.div(x, y, rounding_mode="trunc")
+    left = x - whole * y
+    return torch.where((left != 0) & ((left < 0) != (y < 0)), whole - 1, whole)
 
 
 def _floor(x: Tensor, y: Tensor) -> Tensor:
@@ -61,30 +79,21 @@ def _floor(x: Tensor, y: Tensor) -> Tensor:
     whole = torch.where((left != 0) & ((y < 0) != (left < 0)), whole - 1, whole)
     down = whole.floor()
     down = torch.where(whole - down > 0.5, down + 1, down)
-    zero = torch.zeros((), dtype=x.dtype)
-    down = torch.where(whole == 0, torch.copysign(zero, quotient), down)
+    zero = torch.where(quotient < 0, torch.full((), -0.0, dtype=x.dtype), torch.zeros((), dtype=x.dtype))
+    down = torch.where(whole == 0, torch.where(quotient == 0, quotient, zero), down)
     return torch.where(y == 0, quotient, down)
 
 
-def _floor_divide_by_number(x: Tensor, y: float) -> Any:
-    dtype = torch.result_type(x, y)
-    if not dtype.is_floating_point:
-        return NotImplemented
-    return _floor_divide(x.to(dtype), torch.full((), y, dtype=torch.float32 if dtype in HALVES else dtype))
-
-
-def _with_mode(rule: Callable[..., Any]) -> Callable[..., Any]:
-    def divide(x: Tensor, y: Any, *, rounding_mode: str | None = None) -> Any:
-        return rule(x, y) if rounding_mode == "floor" else NotImplemented
-
-    return divide
+def _divide(x: Tensor, y: Any, *, rounding_mode: str | None = None) -> Any:
+    return _floor_divide(x, y) if rounding_mode == "floor" else NotImplemented
 
 
 RULES: dict[Any, Callable[..., Any]] = {
     aten.fmod.Tensor: _fmod,
     aten.fmod.Scalar: _fmod_by_number,
+    aten.remainder.Scalar_Tensor: _remainder_of_number,
     aten.floor_divide.default: _floor_divide,
-    aten.floor_divide.Scalar: _floor_divide_by_number,
-    aten.div.Tensor_mode: _with_mode(_floor_divide),
-    aten.div.Scalar_mode: _with_mode(_floor_divide_by_number),
+    aten.floor_divide.Scalar: _floor_divide,
+    aten.div.Tensor_mode: _divide,
+    aten.div.Scalar_mode: _divide,
 }

@@ -26,7 +26,7 @@ from .._errors import CompileError, Location, MissingToolError, UnsupportedError
 from .._frameworks import INSTALL
 from .._library import Library
 from .._report import Report
-from . import _halves, _integers
+from . import _comparisons, _halves, _integers
 
 try:
     from iree.compiler import ir
@@ -70,6 +70,7 @@ def _import(importer: Any, name: str, graph: Graph) -> None:
     _refuse_transforms(graph)
     _refuse_complex(graph)
     _refuse_sparse(graph)
+    _comparisons.of_one_kind(graph)
     _integers.cut_numbers(graph)
     _integers.widen(graph)
     _halves.widen(graph)

@@ -72,12 +72,7 @@ class Numbers:
 
     def _by_name(self) -> dict[str, Any]:
         modules = ((path.removeprefix("model").removeprefix("."), m) for path, m in self._loss.named_modules() if m is not self._loss)
-        return {
-            f"{path}.{name}".removeprefix("."): _plain(value)
-            for path, m in modules
-            for name, value in vars(m).items()
-            if name not in _OF_ALL_MODULES
-        }
+        return {f"{path}.{name}".removeprefix("."): _plain(value) for path, m in modules for name, value in vars(m).items() if name not in _OF_ALL_MODULES}
 
     def note_compilation(self) -> None:
         """Notes with which numbers a step is compiled. Warns of those that change often."""
