@@ -24,6 +24,7 @@ import sys
 from typing import Any, NamedTuple
 
 TABLE = pathlib.Path(__file__).with_name("opinfo.txt")
+WORKER = pathlib.Path(__file__).with_name("opinfo_worker.py")
 #: For the samples of a row, in seconds: compiling them takes some seconds where nothing else runs.
 LIMIT = 300
 
@@ -61,8 +62,8 @@ def updated(old: Verdict | None, new: Verdict) -> Verdict:
 class Judge:
     """A process that judges rows. One that dies or takes too long is a verdict, and the next row gets another."""
 
-    def __init__(self, limit: float = LIMIT, worker: str = "opinfo_worker.py") -> None:
-        self._limit, self._worker = limit, pathlib.Path(__file__).with_name(worker)
+    def __init__(self, limit: float = LIMIT, worker: pathlib.Path = WORKER) -> None:
+        self._limit, self._worker = limit, worker
         self._process: subprocess.Popen[str] | None = None
 
     def rows(self) -> list[str]:

@@ -89,9 +89,12 @@ def pairs(dtype, special):
     return torch.cat([first.reshape(-1), left * 30]), torch.cat([second.reshape(-1), right])
 
 
+TENTH = torch.tensor(0.1)
+
+
 def divided(x, y):
     by_tensors = [x // y, torch.div(x, y, rounding_mode="floor"), torch.div(x, y, rounding_mode="trunc"), 2.5 // y, -3 // y]
-    by_one = [x // torch.tensor(0.1), torch.div(x, torch.tensor([0.1], dtype=x.dtype), rounding_mode="floor")]
+    by_one = [x // TENTH, torch.div(x, y[-1:], rounding_mode="floor")]
     return [*by_tensors, *by_one, *[x // number for number in NUMBERS]]
 
 
@@ -189,6 +192,7 @@ def test_comparisons_of_constants_with_numbers(dtype):
 
     def comparisons():
         constants = [torch.full((2,), number, dtype=dtype) for number in FIXED[dtype]]
+        constants += [torch.zeros_like(constants[0]), constants[0] + 2]
         pairs = itertools.product(constants, (0, 2, 0.5))
         return torch.stack([f(x, number) for x, number in pairs for f in (torch.lt, torch.le, torch.gt, torch.ge, torch.eq, torch.ne)])
 

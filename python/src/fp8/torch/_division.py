@@ -36,6 +36,11 @@ def _fmod_by_number(x: Tensor, y: float) -> Tensor:
     return _fmod(x.to(dtype), torch.full((), rounded(y, dtype) if dtype in HALVES else y, dtype=dtype))
 
 
+def _remainder_by_number(x: Tensor, y: float) -> Any:
+    """For bf16 and f16 the number has the tensor's type."""
+    return torch.remainder(x, torch.full((), rounded(y, x.dtype), dtype=x.dtype)) if x.dtype in HALVES else NotImplemented
+
+
 def _remainder_of_number(x: float, y: Tensor) -> Tensor:
     dtype = torch.result_type(x, y)
     return torch.remainder(torch.full((), rounded(x, dtype) if dtype in HALVES else x, dtype=dtype), y.to(dtype))
@@ -74,11 +79,12 @@ def _floor(x: Tensor, y: Tensor) -> Tensor:
     wide = torch.float32 if x.dtype in HALVES else x.dtype
     quotient, left = x / y, _remainder(x.to(wide), y.to(wide)).to(x.dtype)
     # Numbers so far apart that the quotient overflows have no remainder.
-    overflows = quotient.isinf() & ~x.isinf()
+    infinity, half = (torch.full((), number, dtype=x.dtype) for number in (torch.inf, 0.5))
+    overflows = (quotient.abs() == infinity) & (x.abs() != infinity)
     whole = torch.where(overflows, x, x - left) / y
     whole = torch.where((left != 0) & ((y < 0) != (left < 0)), whole - 1, whole)
     down = whole.floor()
-    down = torch.where(whole - down > 0.5, down + 1, down)
+    down = torch.where(whole - down > half, down + 1, down)
     zero = torch.where(quotient < 0, torch.full((), -0.0, dtype=x.dtype), torch.zeros((), dtype=x.dtype))
     down = torch.where(whole == 0, torch.where(quotient == 0, quotient, zero), down)
     return torch.where(y == 0, quotient, down)
@@ -91,6 +97,7 @@ def _divide(x: Tensor, y: Any, *, rounding_mode: str | None = None) -> Any:
 RULES: dict[Any, Callable[..., Any]] = {
     aten.fmod.Tensor: _fmod,
     aten.fmod.Scalar: _fmod_by_number,
+    aten.remainder.Scalar: _remainder_by_number,
     aten.remainder.Scalar_Tensor: _remainder_of_number,
     aten.floor_divide.default: _floor_divide,
     aten.floor_divide.Scalar: _floor_divide,
