@@ -115,7 +115,10 @@ def _convolution_backward(
     if transposed:
         like = stride, padding, dilation, False, [0] * len(stride), groups
         grad_x = aten.convolution(grad, weight, None, *like) if mask[0] else None
-        grad_weight = aten.convolution_backward(x, grad, weight, None, *like, [False, True, False])[1] if mask[1] else None
+        if grad_x is not None and grad_x.shape != x.shape:
+            grad_x = grad_x[tuple(map(slice, x.shape))]  # An output that is padded by a stride or more leaves room at the end.
+        wide = _padded_like_convolution(x, grad, weight, stride, padding, dilation)
+        grad_weight = aten.convolution_backward(wide, grad, weight, None, *like, [False, True, False])[1] if mask[1] else None
         return grad_x, grad_weight, grad.sum([0, *range(2, grad.dim())]) if mask[2] else None
     if groups == 1:
         return NotImplemented
@@ -126,6 +129,14 @@ def _convolution_backward(
     same = sizes, stride, padding, dilation, False, output_padding, 1, mask
     of_x, of_weight, of_bias = zip(*[aten.convolution_backward(*part, *same) for part in parts])
     return tuple(torch.cat(g, dim) if wanted else None for g, dim, wanted in zip((of_x, of_weight, of_bias), (1, 0, 0), mask))
+
+
+def _padded_like_convolution(x: Tensor, grad: Tensor, weight: Tensor, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]) -> Tensor:
+    """x with zeros at its end, so that it has the size of a convolution of `grad`."""
+    spans = [step * (size - 1) + 1 for size, step in zip(weight.shape[2:], dilation)]
+    sizes = [(size + 2 * p - span) // step + 1 for size, p, span, step in zip(grad.shape[2:], padding, spans, stride)]
+    more = [size - own for size, own in zip(sizes, x.shape[2:])]
+    return aten.constant_pad_nd(x, [n for extra in reversed(more) for n in (0, extra)]) if any(more) else x
 
 
 def _depthwise_backward(

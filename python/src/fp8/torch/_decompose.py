@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import _convolutions, _extremes, _halves, _indexing, _limits, _pooling, _ranges, _roundings, _scalars, _special
+from . import _convolutions, _division, _extremes, _halves, _indexing, _limits, _pooling, _ranges, _roundings, _scalars, _special
 
 aten = torch.ops.aten
 
@@ -72,6 +72,7 @@ def _fixed() -> dict[Any, Callable[..., Any]]:
     result.update(_OWN)
     result[aten.rsub.Scalar] = functools.partial(_number_minus, result.get(aten.rsub.Scalar))
     result.update(_pooling.rules(result))
+    result.update(_division.RULES)
     result.update(_limits.RULES)
     result.update(_extremes.RULES)
     for rules in (_indexing.RULES, _convolutions.RULES, _special.RULES):
@@ -224,7 +225,7 @@ def _number_minus(other: Callable[..., Any] | None, x: Tensor, number: float, al
 def _hypot(x: Tensor, y: Tensor) -> Tensor:
     """In f64, whose squares of f32 neither overflow nor vanish; of f64 itself relative to the larger of the two."""
     infinite = x.isinf() | y.isinf()
-    dtype = torch.promote_types(x.dtype, y.dtype)
+    dtype = torch.result_type(x, y)
     x, y = x.double(), y.double()
     if dtype == torch.float64:
         large, small = torch.maximum(x.abs(), y.abs()), torch.minimum(x.abs(), y.abs())
@@ -232,24 +233,6 @@ def _hypot(x: Tensor, y: Tensor) -> Tensor:
     else:
         result = (x * x + y * y).sqrt()
     return torch.where(infinite, torch.full((), torch.inf, dtype=torch.float64), result).to(dtype)
-
-
-def _fmod(x: Tensor, y: Tensor) -> Tensor:
-    """The remainder with the sign of x, exact for floats; torch-mlir rounds the quotient, and has no form for numbers."""
-    dtype = torch.promote_types(x.dtype, y.dtype)
-    x, y = x.to(dtype), y.to(dtype)
-    if not dtype.is_floating_point:
-        return x - torch.div(x, y, rounding_mode="trunc") * y
-    if dtype in _halves.HALVES:
-        x, y = x.float(), y.float()
-    size = torch.remainder(x.abs(), y.abs())
-    # The sign of a zero too.
-    return torch.where(x < 0, -size, torch.where((x == 0) & (size == 0), x, size)).to(dtype)
-
-
-def _fmod_by_number(x: Tensor, y: float) -> Tensor:
-    dtype = torch.result_type(x, y)
-    return _fmod(x.to(dtype), torch.full((), y, dtype=dtype))
 
 
 def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:  # noqa: A002 - ATen's names
@@ -363,8 +346,6 @@ _OWN: dict[Any, Callable[..., Any]] = {
     torch.ops.prims.copy_strided.default: _copy_strided,
     aten.hypot.default: _hypot,
     aten.histc.default: _histc,
-    aten.fmod.Tensor: _fmod,
-    aten.fmod.Scalar: _fmod_by_number,
     aten.native_dropout.default: _native_dropout,
     aten._grouped_mm.default: _grouped_mm,
     aten.linalg_vector_norm.default: _vector_norm,

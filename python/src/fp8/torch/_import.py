@@ -27,13 +27,13 @@ from .._errors import CompileError, Location, MissingToolError, UnsupportedError
 from .._frameworks import INSTALL
 from .._library import Library
 from .._report import Report
-from . import _blame, _complex, _decompose, _halves, _integers
+from . import _blame, _comparisons, _complex, _decompose, _halves, _integers
 
 try:
     from iree.compiler import ir
     from iree.compiler.extras import fx_importer
 
-    from . import _passes
+    from . import _float8, _passes
     from ._loops import write_loops
 except ImportError as error:
     raise MissingToolError(f"fp8.torch needs iree-base-compiler: {INSTALL['torch']} ({error})") from None
@@ -60,7 +60,7 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
     plain = {name: module.graph for name, module in graphs.items()}
     text = _text(plain, names or {})
     try:
-        return write_loops(_passes.run(text))
+        return _float8.let_overflow(write_loops(_passes.run(text)))
     except CompileError as error:
         raise _explained(error, plain) from None
 
@@ -70,9 +70,11 @@ def _prepare(graph: Graph) -> None:
     _refuse_complex(graph)
     _refuse_sparse(graph)
     _refuse_effects(graph)
+    _comparisons.of_one_kind(graph)
     _integers.cut_numbers(graph)
     _integers.widen(graph)
     _halves.widen(graph)
+    _float8.through_f32(graph)
 
 
 def _text(graphs: Mapping[str, Graph], names: Mapping[str, Sequence[str]]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from iree.compiler import ir
 
 from .._errors import UnsupportedError
+from . import _regions
 
 
 def write_loops(text: str) -> str:
@@ -42,6 +43,7 @@ def _replace(module: Any, operation: Any, name: str) -> None:
     if write is None:
         raise UnsupportedError(f"'{operation.name}' has no loop", notes=(str(operation.location),))
     written = ir.Module.parse(write(operation, name))
+    _regions.fill(written, operation)
     written.body.operations[0].operation.clone(ip=ir.InsertionPoint(module.body))
     with ir.InsertionPoint(operation), operation.location:
         callee = {"callee": ir.FlatSymbolRefAttr.get(name)}
@@ -67,39 +69,12 @@ def _list(values: Sequence[Any]) -> str:
     return f"[{', '.join(map(str, values))}]"
 
 
-def _combination(operation: Any) -> str | None:
-    """The operation that combines two elements in the region; None where the new one replaces the old."""
-    inner: list[str] = [op.operation.name for op in operation.regions[0].blocks[0].operations]
-    if inner == ["tm_tensor.yield"]:
-        return None
-    if len(inner) == 2 and inner[0].startswith("arith."):
-        return inner[0]
-    raise UnsupportedError(f"'{operation.name}' combines elements by {', '.join(inner[:-1])}, which has no loop")
-
-
-def _combine(kind: str | None, new: str, old: str, element: str, shape: Sequence[int]) -> tuple[str, str]:
-    """The text that combines tensors `new` and `old` element by element, and the name of its result."""
-    if kind is None:
-        return "", new
-    dims = ", ".join(f"d{i}" for i in range(len(shape)))
-    one = f"affine_map<({dims}) -> ({dims})>"
-    kinds = ", ".join('"parallel"' for _ in shape)
-    tensor = _tensor(shape, element)
-    text = f"""%new = linalg.generic {{indexing_maps = [{one}, {one}], iterator_types = [{kinds}]}}
-        ins({new} : {tensor}) outs({old} : {tensor}) {{
-      ^bb0(%a: {element}, %b: {element}):
-        %c = {kind} %b, %a : {element}
-        linalg.yield %c : {element}
-      }} -> {tensor}"""
-    return text, "%new"
-
-
 def _scatter(operation: Any, name: str) -> str:
     """table[index[i]] = combine(table[index[i]], update[i]), i = 0, 1, …; a negative index counts from the end."""
     updates, indices, table = operation.operands
     shape, element = _shape(table), _element(table)
     dims = list(ir.DenseI64ArrayAttr(operation.attributes["dimension_map"]))
-    count, kind = _shape(indices)[0], _combination(operation)
+    count = _shape(indices)[0]
     index, integer = _tensor(_shape(indices), _element(indices)), _element(indices)
     offsets = []
     reads = ""
@@ -121,7 +96,7 @@ def _scatter(operation: Any, name: str) -> str:
     slots = f"{_list(offsets)} {_list(sizes)} {_list([1] * len(shape))}"
     part, whole = _tensor(window, element), _tensor(shape, element)
     rank = len(_shape(updates))
-    combine, new = _combine(kind, "%update", "%old", element, window)
+    combine, new = _regions.combine(operation, "%update", "%old", element, window)
     return f"""func.func private @{name}(%updates: {_tensor(_shape(updates), element)}, %indices: {index}, %table: {whole}) -> {whole} {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -150,7 +125,7 @@ def _scan(operation: Any, name: str) -> str:
     sizes = [1 if d == dim else size for d, size in enumerate(shape)]
     slots = f"{_list(offsets)} {_list(sizes)} {_list([1] * len(shape))}"
     whole, part = _tensor(shape, element), _tensor(window, element)
-    combine, new = _combine(_combination(operation), "%value", "%sum", element, window)
+    combine, new = _regions.combine(operation, "%value", "%sum", element, window)
     return f"""func.func private @{name}(%values: {whole}, %out: {whole}, %start: {part}) -> ({whole}, {part}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -26,7 +26,7 @@ _MEAN, _SUM = 1, 2
 def rules(others: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
     """The rules, which leave tensors of other types to the rules in `others`."""
     norms = {op: functools.partial(rule, others[op]) for op, rule in _NORMS.items()}
-    return {op: _for_halves(rule, others.get(op)) for op, rule in _HALVES.items()} | norms | {aten.pow.Tensor_Scalar: _pow}
+    return {op: _for_halves(rule, others.get(op)) for op, rule in _HALVES.items()} | norms | _ALL
 
 
 def _for_halves(rule: Callable[..., Any], other: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -54,6 +54,17 @@ def _mse_loss(x: Tensor, y: Tensor, reduction: int = _MEAN) -> Tensor:
 
 def _mse_loss_backward(grad: Tensor, x: Tensor, y: Tensor, reduction: int) -> Tensor:
     return (x - y) * rounded(2 / x.numel() if reduction == _MEAN else 2.0, x.dtype) * grad
+
+
+def _huber_loss(x: Tensor, y: Tensor, reduction: int = _MEAN, delta: float = 1.0) -> Tensor:
+    """Of f16 the elements are rounded once; of bf16 every operation, and delta."""
+    if x.dtype == torch.float16:
+        size = (x.float() - y.float()).abs()
+        loss = torch.where(size < delta, 0.5 * size * size, delta * (size - 0.5 * delta)).to(x.dtype)
+    else:
+        size, delta = (x - y).abs(), rounded(delta, x.dtype)
+        loss = torch.where(size < delta, 0.5 * size * size, delta * (size - rounded(0.5 * delta, x.dtype)))
+    return loss.mean() if reduction == _MEAN else loss.sum() if reduction == _SUM else loss
 
 
 def _huber_loss_backward(grad: Tensor, x: Tensor, y: Tensor, reduction: int, delta: float) -> Tensor:
@@ -93,18 +104,40 @@ def _logsumexp(x: Tensor, dim: Sequence[int], keepdim: bool = False) -> Any:
     return (x - largest).exp().sum(dim, keepdim).log() + (largest if keepdim else largest.squeeze(dim))
 
 
-def _xlogy(x: Tensor, y: Tensor) -> Tensor:
-    product = torch.where(x == 0, torch.zeros((), dtype=x.dtype), x * y.log())
+def _xlogy(logarithm: Callable[[Tensor], Tensor], x: Any, y: Any) -> Tensor:
+    """A number gets the type of the tensor beside it."""
+    dtype = (x if isinstance(x, Tensor) else y).dtype
+    x, y = (v if isinstance(v, Tensor) else torch.full((), v, dtype=dtype) for v in (x, y))
+    product = torch.where(x == 0, torch.zeros((), dtype=dtype), x * logarithm(y))
     return torch.where(y.isnan(), y, product)
 
 
+def _entr(x: Tensor) -> Tensor:
+    negative = torch.where(x == 0, torch.zeros((), dtype=x.dtype), torch.full((), -torch.inf, dtype=x.dtype))
+    return torch.where(x.isnan(), x, torch.where(x > 0, -x * x.log(), negative))
+
+
+def _ldexp(x: Tensor, exponent: Tensor) -> Tensor:
+    dtype = torch.result_type(x, exponent)
+    return (x * torch.pow(2.0, exponent)).to(dtype if dtype.is_floating_point else torch.get_default_dtype())
+
+
+def _addr(x: Tensor, column: Tensor, row: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    product = (rounded(alpha, x.dtype) * column)[:, None] * row
+    return product if beta == 0 else rounded(beta, x.dtype) * x + product
+
+
 def _bounds(eps: float, dtype: torch.dtype) -> tuple[float, float]:
-    low = rounded(eps, dtype)
-    return low, rounded(1 - low, dtype)
+    low = rounded(eps, dtype) if dtype in HALVES else eps
+    return low, rounded(1 - low, dtype) if dtype in HALVES else 1 - low
 
 
 def _logit(x: Tensor, eps: float | None = None) -> Tensor:
-    x = x.clamp(*_bounds(eps, x.dtype)) if eps is not None and eps >= 0 else x
+    """With eps above 0.5 the bounds are in the wrong order, and the lower one counts."""
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    if eps is not None and eps >= 0:
+        low, high = (torch.full((), bound, dtype=x.dtype) for bound in _bounds(eps, x.dtype))
+        x = torch.where(x < low, low, torch.where(x > high, high, x))
     return (x / (1 - x)).log()
 
 
@@ -138,6 +171,7 @@ _NORMS: dict[Any, Callable[..., Any]] = {
     aten.native_group_norm_backward.default: _group_norm_backward,
 }
 
+_xlog1py = aten.special_xlog1py
 _HALVES: dict[Any, Callable[..., Any]] = {
     aten.mse_loss.default: _mse_loss,
     aten.mse_loss_backward.default: _mse_loss_backward,
@@ -146,7 +180,17 @@ _HALVES: dict[Any, Callable[..., Any]] = {
     aten.sigmoid_backward.default: _sigmoid_backward,
     aten._log_softmax.default: _log_softmax,
     aten.logsumexp.default: _logsumexp,
-    aten.xlogy.Tensor: _xlogy,
-    aten.logit.default: _logit,
+    aten.huber_loss.default: _huber_loss,
+    **{op: functools.partial(_xlogy, torch.log) for op in (aten.xlogy.Tensor, aten.xlogy.Scalar_Self, aten.xlogy.Scalar_Other)},
+    **{op: functools.partial(_xlogy, torch.log1p) for op in (_xlog1py.default, _xlog1py.self_scalar, _xlog1py.other_scalar)},
+    aten.special_entr.default: _entr,
+    aten.addr.default: _addr,
     aten.logit_backward.default: _logit_backward,
+}
+
+#: Rules for all types.
+_ALL: dict[Any, Callable[..., Any]] = {
+    aten.pow.Tensor_Scalar: _pow,
+    aten.ldexp.Tensor: _ldexp,
+    aten.logit.default: _logit,
 }
