@@ -1,7 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of the package can ask for. They use the tools of a build folder (`--build`), and a cache of their own."""
+"""The fixtures of the package's tests. They use the tools of a build folder (`--build`), and a cache of their
+own."""
 
 import importlib.util
 import os

@@ -26,7 +26,7 @@ def empty_state(length):
 
 
 def extra_state(products, length, start=1):
-    """What a module of Transformer Engine saves: every number says where it stands."""
+    """The state that a module of Transformer Engine saves: every number tells its place."""
     record = {"recipe": None, "extra_fp8_variables": {}}
     for direction, count in (("fwd", 3), ("bwd", 2)):
         n = count * products

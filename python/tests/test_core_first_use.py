@@ -1,8 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What goes wrong in a user's first hour: wrong options, programs that cannot be compiled, a compiler
-that dies or is missing, a cache that cannot be written, several processes, Ctrl-C."""
+"""Mistakes of a user's first hour: wrong options, programs that cannot be compiled, a compiler that dies or
+is missing, a cache that cannot be written, several processes, Ctrl-C."""
 
 import errno
 import functools

@@ -1,7 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What goes wrong in a user's first hour with fp8.jax: misspelt arguments, calls where they cannot be, a compiler that dies."""
+"""Mistakes of a user's first hour with fp8.jax: misspelt arguments, calls where they cannot be, a compiler
+that dies."""
 
 import inspect
 import os

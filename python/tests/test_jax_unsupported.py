@@ -1,7 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What compiled code does not have: operations without code, effects, calls that JAX does not trace."""
+"""Features that compiled code does not have: operations without code, effects, calls that JAX does not
+trace."""
 
 import inspect
 import pathlib

@@ -1,7 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What users do with a step or a function beside calling it: objects of their own, pickles, copies, threads, derivatives."""
+"""Uses of a step or a function beside calling it: objects of their own, pickles, copies, threads,
+derivatives."""
 
 import concurrent.futures
 import copy

@@ -1,7 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What autograd sees of a compiled function, beside eager PyTorch: aliases, changes in place, hooks, graphs that are kept."""
+"""A compiled function as autograd sees it, beside eager PyTorch: aliases, changes in place, hooks, graphs
+that are kept."""
 
 import fp8.torch
 import pytest

@@ -48,7 +48,7 @@ def amaxes(scale):
 
 
 def checkpoint():
-    """What Transformer Engine saves of two modules of one product each."""
+    """The state that Transformer Engine saves of two modules of one product each."""
     result = {}
     for site in ("up", "down"):
         forward = [SCALES["input", site], SCALES["weight", site], 1.0]

@@ -94,7 +94,7 @@ DELAYED = fp8.recipe.DelayedScaling
     ],
 )
 def test_calibration_forgets_no_input(recipe, options):
-    """Whatever the history that training would have: the largest of five inputs comes first."""
+    """The largest of five inputs comes first, whatever the history that training would have."""
     batches = [inputs(1, size=8.0), *[inputs(1)] * 4]
     run = fp8.torch.compile_exported(exported(), recipe, batches, **options)
     largest = fp8.torch.compile_exported(exported(), "delayed", batches[:1])

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What goes wrong while fp8.torch lowers a graph: torch-mlir's passes crash, take too long, or are interrupted."""
+"""Failures while fp8.torch lowers a graph: torch-mlir's passes crash, take too long, or are interrupted."""
 
 import functools
 import inspect

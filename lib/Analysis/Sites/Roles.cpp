@@ -148,7 +148,7 @@ bool RoleInference::isRecomputed(Value value) const {
          });
 }
 
-/// Returns the operand that is the gradient dy: not a recomputed activation. Of two others it is the one
+/// Returns the operand that is the gradient dy: not a recomputed activation. With two others it is the one
 /// that is no parameter, then the one that depends on the backward pass, then the one that two gradients of
 /// one matmul share.
 unsigned RoleInference::findGradientOperand(unsigned i) const {

@@ -41,7 +41,7 @@ _LOCATION = re.compile(rb'"(/[^"\n]*/)([^"/\n]*)":[0-9]+:[0-9]+')
 
 @dataclass(frozen=True)
 class Key:
-    """What a library is made of: the hash names it, `folders` are those in its locations, in order."""
+    """The sources of a library: the hash names it, `folders` are those in its locations, in order."""
 
     hash: str
     folders: tuple[str, ...]

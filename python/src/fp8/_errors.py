@@ -32,7 +32,7 @@ class Location(NamedTuple):
 
 
 class Error(Exception):
-    """What every error of this package is, but for wrong arguments (ValueError, TypeError)."""
+    """The class of every error of this package, but for wrong arguments (ValueError, TypeError)."""
 
 
 class CompileError(Error):
@@ -89,7 +89,7 @@ class MissingToolError(Error, OSError):
 
 
 class Warning(UserWarning):  # noqa: A001 - users write fp8.Warning
-    """What this package warns about."""
+    """The class of this package's warnings."""
 
 
 def warn(message: str) -> None:
@@ -156,7 +156,7 @@ def _frames_before_users() -> int:
     between = [_FOLDER, *_STANDARD, importlib.__file__]
     between += [os.path.dirname(sys.modules[name].__file__ or "") for name in ("jax", "torch") if name in sys.modules]
     level, frame = 0, sys._getframe(1)
-    # Those of an import are no levels to warnings.warn.
+    # Frames of an import are no levels to warnings.warn.
     imports = "<frozen importlib._bootstrap"
     while frame is not None and _is_in(frame, imports, *between):
         level, frame = level + (not _is_in(frame, imports)), frame.f_back  # type: ignore[assignment]

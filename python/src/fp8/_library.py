@@ -114,7 +114,7 @@ def load(path: str | os.PathLike[str]) -> Library:
 
 
 def _memory_of(manifest: Mapping[str, Any]) -> dict[str, int]:
-    """What the compiler's report says of the memory for scales, histories and temporaries."""
+    """The memory for scales, histories and temporaries, as in the compiler's report."""
     arrays = _state.initial(manifest)
     state = sum(arrays[name].nbytes for name in ("scale", _state.HISTORY) if name in arrays)
     return {"state_bytes": state, "workspace_bytes": max(entry["workspace_bytes"] for entry in manifest["entries"])}

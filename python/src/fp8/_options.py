@@ -41,7 +41,7 @@ def to_arguments(options: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-#: What the command prints and writes, which this package asks for itself.
+#: Options for output of the command, which this package asks for itself.
 OF_THE_COMMAND = (
     *("h", "help", "help_hidden", "help_list", "help_list_hidden", "version", "print_support"),
     *("o", "emit", "report", "manifest", "no_cache"),
@@ -52,7 +52,7 @@ _FALSE_IS_A_VALUE = ("reduce_amax", "power_2_scale")
 
 
 def _texts(name: str, value: Any) -> Sequence[str | None]:
-    """What stands after `--name=`, once for each time that the option is given; None for the name alone."""
+    """The values after `--name=`, one for each time that the option is given; None for the name alone."""
     if name in _REGEXES:
         return [posix_regex(name, value)]
     if name == "pair":

@@ -158,7 +158,8 @@ def algorithms(recipe: Any) -> dict[str, Callable[..., Any]]:
 
 
 def to_text(recipe: Any, names: dict[str, str] | None = None) -> str:
-    """What fp8-compile's --recipe says for a recipe: a word, an attribute, a class of this module, or a recipe of Transformer Engine.
+    """The value of fp8-compile's --recipe for a recipe: a word, an attribute, a class of this module, or a
+    recipe of Transformer Engine.
 
     `names` are those that the program has for the recipe's `algorithms`. Raises TypeError for anything
     else, ValueError or NotImplementedError for a field, naming it.
@@ -253,7 +254,7 @@ def _from_transformer_engine(recipe: Any, kind: type[Any]) -> Any:
 
 
 def _quantization(recipe: Any, kind: type[Any], missing: set[str]) -> dict[str, Any]:
-    """What the parameters of a recipe's three casts say, which must be equal."""
+    """The options that the parameters of a recipe's three casts stand for, which must be equal."""
     casts = {field: getattr(recipe, field) for field in _QUANTIZE if getattr(recipe, field, None) is not None}
     for field, cast in casts.items():
         if getattr(cast, "amax_epsilon", 0.0):

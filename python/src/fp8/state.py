@@ -22,7 +22,7 @@ State: TypeAlias = dict[str, Any]
 
 HASH = "layout_hash"
 HISTORY = "amax_history"
-#: What the names of weights kept in FP8 begin with.
+#: The beginning of the names of weights kept in FP8.
 CASTS = "weight/"
 
 
@@ -115,7 +115,7 @@ def resize(state: Mapping[str, Any], length: int, *, history: str = "newest") ->
     oldest steps, with "oldest" those of the newest. Raises ValueError for a length below 1.
 
     `state` may also be what `state_dict` of fp8.torch or of a module gave: all histories in it are
-    changed, `0.amax_history` and the like. Those of PyTorch stay tensors.
+    changed, `0.amax_history` and the like. Tensors of PyTorch stay tensors.
 
     >>> rows = np.array([[9.0], [1.0], [2.0], [3.0]], np.float32)  # row 1 is the oldest
     >>> resize({"amax_history": rows}, 3)["amax_history"].ravel().tolist()

@@ -28,7 +28,7 @@ _COLUMNS = {"input": ("fwd", 0, 3), "weight": ("fwd", 1, 3), "grad_output": ("bw
 #: How files of torch.save begin: they are zip archives.
 _ARCHIVE = b"PK\x03\x04"
 
-#: What a pickle may name: the parts of tensors, and containers.
+#: The names that a pickle may have: the parts of tensors, and containers.
 _ALLOWED = {
     ("collections", "OrderedDict"),
     ("_codecs", "encode"),
@@ -73,7 +73,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _Pickles:
-    """What torch.load takes for the module `pickle`, to read what torch.save wrote."""
+    """The module that torch.load takes for `pickle`, to read a file of torch.save."""
 
     Unpickler = _Unpickler
 

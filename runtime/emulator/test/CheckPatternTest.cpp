@@ -80,7 +80,7 @@ TEST(CheckPattern, ABarrierOfTheGrid) {
   auto of = [&](const char *first, const char *add, const char *load, const char *second, const char *last) {
     return with(with(with(with(with(text, first), add, "$2"), load, "$3"), second, "$4"), last, "$5");
   };
-  // Who spins does so until its turn is over, which takes long: fewer seeds.
+  // A thread that spins does so until its turn is over, which takes long: fewer seeds.
   constexpr unsigned kFewSeeds = 4;
   auto clean = [&](const std::string &kernel) {
     expectClean([&](uint64_t seed) { return run(kernel, threads(64, 2), seed); }, kFewSeeds);

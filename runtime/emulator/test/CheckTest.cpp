@@ -190,7 +190,7 @@ TEST(Check, AtomicsAndPlainAccesses) {
   expectClean(with(with(text, "bar.sync 0;\n"), "bar.sync 0;\n", "$2"), threads(96));
   expectFault(with(with(text, "bar.sync 0;\n"), "", "$2"), threads(96), FaultKind::Race, {"updated"});
   expectFault(with(with(text, "", "$2"), ""), threads(96), FaultKind::Race);
-  // Of two blocks, one that means its own threads only.
+  // Two blocks, one of which means its own threads only.
   std::string global = "red.$1.global.add.u32 [%in0], 1;\n";
   expectClean(with(global, "gpu"), threads(64, 4));
   expectFault(with(global, "relaxed.cta"), threads(64, 4), FaultKind::Race, {"scope"});
@@ -238,8 +238,8 @@ TEST(Check, ARingOfStages) {
   for (unsigned stages = 1; stages <= 3; ++stages)
     expectClean(ring(stages, true, true), threads(64));
   for (unsigned stages = 1; stages <= 3; ++stages) {
-    // Who runs ahead without waiting races, or arrives once too often, or leaves the
-    // other behind forever: whichever comes first.
+    // A thread that runs ahead without waiting races, or arrives once too often, or
+    // leaves the other behind forever: whichever comes first.
     for (bool producer : {false, true}) {
       unsigned races = 0;
       for (uint64_t seed = 0; seed < kSeeds; ++seed) {

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Mistakes, each with its correct twin: accesses to memory that is not there or was not
-// written, barriers, mbarrier objects, stacks, assertions, launches that are refused. What
-// threads do to each other's memory is in Check*Test.cpp.
+// written, barriers, mbarrier objects, stacks, assertions, launches that are refused.
+// Accesses of threads to each other's memory are in Check*Test.cpp.
 
 #include "CheckHarness.h"
 

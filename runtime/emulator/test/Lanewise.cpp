@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which instructions the decoder refuses.
+// The instructions that the decoder refuses.
 
 #include "Lanewise.h"
 

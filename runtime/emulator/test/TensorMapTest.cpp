@@ -212,7 +212,7 @@ TEST(TensorMap, BytesOfABox) {
   EXPECT_EQ(packed(TensorType::B6x16).boxBytes(), 8u * 128);
 }
 
-/// Which 16 bytes of a line lie where, line by line: the tables of PTX ISA 5.5.7.
+/// The places of the 16 bytes of a line, line by line: the tables of PTX ISA 5.5.7.
 struct Table {
   Swizzle swizzle;
   SwizzleAtom atom;

@@ -9,10 +9,9 @@
 // gradients are other.
 //
 // A matmul that is matched with no forward matmul is a gradient if names mark it as backward
-// code (the backward half of a step that was split in two), else a forward matmul. Of two
-// such gradients that share dy and read a parameter each, the parameter of lower rank is the
-// weight. Where names mark nothing, the gradient of a table that rows are gathered from is
-// known by its size and by the result that it ends in.
+// code (the backward half of a step that was split in two), else a forward matmul. Where two such gradients
+// share dy and read a parameter each, the parameter of lower rank is the weight. Where names mark nothing,
+// the gradient of a table that rows are gathered from is known by its size and by the result that it ends in.
 //
 // A matmul that computes the same as an earlier forward matmul belongs to the site of that one.
 

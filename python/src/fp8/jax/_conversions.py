@@ -21,7 +21,7 @@ _EQUAL_OR_LARGER, _LARGER, _EQUAL_OR_SMALLER, _LESS, _UNORDERED = 3, 2, 5, 4, 14
 #: Bits of the narrowest type that is computed with as it is.
 _COMPUTED = 16
 _TO_INTEGER = ("arith.fptosi", "arith.fptoui")
-#: What the compiler does with FP8 numbers as they are; casts to them are treated apart.
+#: Operations of the compiler on FP8 numbers as they are; casts to them are treated apart.
 _ON_BYTES = ("arith.constant", "arith.select", "arith.bitcast", "arith.extf", "arith.truncf")
 #: Operations with a body of arithmetic that is written out.
 _WITH_BODY = ("linalg.generic", "linalg.reduce", "linalg.map")

@@ -4,7 +4,7 @@
 """`fp8.jax.function`: one function in FP8, to be used inside of the user's own jit, grad, scan and remat.
 
 `jax.vjp` of the function is traced as two functions, forward and backward, which are compiled as a
-pair. What passes between them is the compiler's choice: FP8 bytes and scales, where it can.
+pair. The compiler chooses the values that pass between them: FP8 bytes and scales, where it can.
 """
 
 from __future__ import annotations

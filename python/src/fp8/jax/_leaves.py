@@ -40,14 +40,14 @@ class Static:
         return cls(value)
 
 
-#: Which leaves are static: none, those that JAX does not take, or also True and False.
+#: The leaves that are static: none, those that JAX does not take, or also True and False.
 NOTHING, OTHERS, BOOLS = range(3)
 
 _NUMBERS = (bool, int, float, complex)
 
 
 def needed(error: TypeError) -> int:
-    """Which leaves must be static for a call that raised this error, if it is about leaves."""
+    """The leaves that must be static for a call that raised this error, if it is about leaves."""
     return BOOLS if isinstance(error, jax.errors.TracerBoolConversionError) else OTHERS
 
 

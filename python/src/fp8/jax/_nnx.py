@@ -60,7 +60,7 @@ def nnx_jit(
 
 @jax.tree_util.register_pytree_node_class
 class _Known(Static):
-    """What the pure function is given as static: a graph, names, arguments."""
+    """The static arguments of the pure function: a graph, names, arguments."""
 
 
 class NnxStep:

@@ -98,7 +98,7 @@ def _carried(traced: Any, donated: Sequence[bool], results: Sequence[Any]) -> di
 
 
 def trace_context() -> Any:
-    """What else JAX's tracing depends on: x64, default precision and other settings."""
+    """The settings that JAX's tracing depends on: x64, default precision and others."""
     from jax._src import config
 
     return config.trace_context()

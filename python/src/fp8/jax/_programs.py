@@ -29,7 +29,7 @@ class Programs:
         self._donated = Chosen(fun, jit_options["donate_argnums"], jit_options["donate_argnames"])
         self.static = Chosen(fun, jit_options["static_argnums"], jit_options["static_argnames"])
         self._lock = threading.RLock()
-        #: Which leaves of the arguments are static; more when a call turns out to need it.
+        #: The leaves of the arguments that are static; more when a call turns out to need it.
         self.static_leaves = _leaves.NOTHING
         self.clear()
 

@@ -52,7 +52,8 @@ def _refuse_traced(tensors: Iterable[Any]) -> None:
 
 
 def _refusal(args: Any, kwargs: Any) -> Exception | None:
-    """What is wrong with a call inside of a jit, scan, grad or vmap, where its program does not get as far as to say so."""
+    """The mistake of a call inside of a jit, scan, grad or vmap, where its program does not get as far as to
+    say so."""
     tracers = [leaf for leaf in jax.tree.leaves((args, kwargs)) if isinstance(leaf, TRACER)]
     if not tracers:
         return None

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What compiled code has no form of, as errors at the user's line."""
+"""Operations that compiled code has no form of, as errors at the user's line."""
 
 from __future__ import annotations
 

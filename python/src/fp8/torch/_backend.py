@@ -37,7 +37,7 @@ def backend(recipe: Any = "current", **options: Any) -> Backend:
 
 
 class Backend:
-    """What torch.compile calls with every graph that it captures.
+    """The function that torch.compile calls with every graph that it captures.
 
     `graphs` are the graphs compiled so far. Training graphs are pairs of forward and backward;
     under `torch.no_grad()` a graph is one function that reads the state of training and never

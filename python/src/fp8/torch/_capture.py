@@ -108,7 +108,7 @@ _DRAWS_BY_SIZE = (
 
 
 def random_nodes(module: GraphModule) -> list[Node]:
-    """What draws random numbers."""
+    """The nodes that draw random numbers."""
     return [node for node in module.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())]
 
 
@@ -137,7 +137,7 @@ def draw_outside(module: GraphModule) -> list[Callable[[], Tensor]]:
 
 
 def _draw(node: Node) -> Callable[[], Tensor]:
-    """What computes a random node, with tensors of any content for its arguments.
+    """A function that computes a random node, with tensors of any content for its arguments.
 
     PyTorch draws in the order of memory, so their strides count.
     """
@@ -180,7 +180,8 @@ def argument_names(module: GraphModule, inputs: Sequence[str]) -> list[str]:
 
 
 def input_index(node: Node) -> int | None:
-    """Which of dynamo's inputs a placeholder of AOT autograd is; None for tangents, residuals and others."""
+    """The number of dynamo's input that a placeholder of AOT autograd is; None for tangents, residuals and
+    others."""
     index = getattr(node.meta.get("desc"), "idx", None)
     return index if isinstance(index, int) else None
 

@@ -36,7 +36,7 @@ class Casts:
         self._prepared = library.prepare(description["entry"]) if description else None
         if description:
             _count_fused_updates()
-        #: What the casts were made from: tensors that share memory and count with the originals, and the counts.
+        #: The sources of the casts: tensors that share memory and count with the originals, and the counts.
         self._sources: list[tuple[Tensor, int]] = []
 
     def update(self, arguments: Sequence[Tensor], state: State | None) -> None:

@@ -21,7 +21,7 @@ _NAMES = ("sites", "keep", "require", "first", "last", "fp8_parameters", "stocha
 
 
 class Choices:
-    """What became of a backend's options in its graphs so far."""
+    """The uses of a backend's options in its graphs so far."""
 
     def __init__(self) -> None:
         #: Options that graphs had a use for, and the compiler's words for those that none had yet.

@@ -54,7 +54,8 @@ def compile_exported(program: ExportedProgram, recipe: Any = "current", calibrat
 
 
 class Exported:
-    """What `compile_exported` returns. It is called with the inputs of the exported module; a call changes nothing."""
+    """The result of `compile_exported`. It is called with the inputs of the exported module; a call changes
+    nothing."""
 
     def __init__(self, program: ExportedProgram, recipe: Any = "current", calibration: Iterable[Inputs] | None = None, **options: Any) -> None:
         if not isinstance(program, ExportedProgram):
@@ -121,7 +122,7 @@ class Exported:
         return described(self._state)
 
     def report(self) -> Report:
-        """What became of every product."""
+        """The decision about every product."""
         return _import.report_of(self.library)
 
     def ir(self, stage: str) -> str:

@@ -67,7 +67,7 @@ class Graph:
 
     @property
     def report(self) -> Report:
-        """What became of every product of this graph."""
+        """The decision about every product of this graph."""
         return _import.report_of(self.library)
 
     @property
@@ -127,7 +127,7 @@ class Graph:
         return _boxed(self.pair.boxed_forward)
 
     def compile_backward(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
-        """What runs backward, which forward's compilation compiled."""
+        """The function that runs backward, which forward's compilation compiled."""
         assert self.pair is not None
         return _boxed(self.pair.boxed_backward)
 
@@ -187,7 +187,7 @@ class Graph:
         return bool(_state.tensors(self.library.manifest))
 
     def _find_weights(self, module: GraphModule) -> None:
-        """Which arguments are weights: by their names, paths in a module."""
+        """Finds the arguments that are weights, by their names, paths in a module."""
         indices = [_capture.input_index(node) for node in _capture.placeholders(module)]
         names = [self._names[i] if i is not None and i < len(self._names) else "" for i in indices]
         self._weights = [place for place, name in enumerate(names) if re.search(r"\.|^(weight|bias)$", name)]

@@ -35,7 +35,7 @@ _EXACT = {
 
 #: One operation in machine code: rounded once, whatever the type.
 _SINGLE = {aten.add, aten.div, aten.mul, aten.rsub, aten.sub, aten.sqrt}
-#: Those of them whose numbers stay in f32; sums round numbers to the tensor's type.
+#: Operations among them whose numbers stay in f32; sums round numbers to the tensor's type.
 _FACTORS = {aten.div, aten.mul}
 
 

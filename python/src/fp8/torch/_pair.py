@@ -32,7 +32,7 @@ from ._state import State, States
 # A backward that runs within compiled code, as of a compiled training step, is not captured: it takes addresses.
 trace_rules.add("fp8")
 
-#: What PyTorch gets for the saved tensors after the first.
+#: The tensor that PyTorch gets for the saved tensors after the first.
 _EMPTY = torch.empty(0)
 
 #: Outputs that are tensors of their own.
@@ -103,7 +103,8 @@ class Pair:
         return self.backward(arguments[self._saved :], arena, state)
 
     def direct(self, metadata: ViewAndMutationMeta, inputs: Sequence[Any]) -> Callable[..., Any] | None:
-        """What runs the pair without AOT autograd's own function around it; None where that has something to do.
+        """A function that runs the pair without AOT autograd's own around it; None where that has something
+        to do.
 
         It does where inputs are changed, are other than plain tensors or have no gradient though they require one; where
         outputs share memory with others or with inputs; and for PyTorch's rarer means, such as hooks for saved tensors.

@@ -274,7 +274,7 @@ def _encode(columns: list[tuple[str, ...]]) -> Tensor:
 
 
 def decode(columns: Tensor | None) -> list[tuple[str, ...]]:
-    """What the tensor `columns` of a state says."""
+    """The columns that the tensor `columns` of a state names."""
     return [tuple(column) for column in json.loads(bytes(columns.tolist()))] if columns is not None else []
 
 

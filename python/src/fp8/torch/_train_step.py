@@ -57,7 +57,7 @@ _CAPTURE = threading.Lock()
 
 
 class TrainStep:
-    """What `train_step` returns. One call runs at a time.
+    """The result of `train_step`. One call runs at a time.
 
     A new combination of the shapes of a batch, of the optimizer's options (with SGD's dampening also of the first step and
     later ones), of the modules' modes (train, eval) and hooks, of the
@@ -142,7 +142,7 @@ class TrainStep:
 
     @hiding_frames
     def report(self) -> Report:
-        """What became of every product of the last call."""
+        """The decision about every product of the last call."""
         return _import.report_of(self.library)
 
     @hiding_frames
