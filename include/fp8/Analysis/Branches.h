@@ -18,7 +18,7 @@
 
 namespace fp8 {
 
-/// What is known of a selector: the number that it is (of a bit 0 or 1), or those that it is not.
+/// Facts about a selector: the number that it is (of a bit 0 or 1), or those that it is not.
 struct SelectorValue {
   mlir::Value selector;
   std::optional<int64_t> number;
