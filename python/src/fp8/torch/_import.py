@@ -41,8 +41,7 @@ except ImportError as error:
 #: As the compiler writes it.
 _LINE_OF_INPUT = re.compile(r" \(<stdin>:\d+:\d+\)|<stdin>:\d+:\d+")
 
-#: The annotations of a node, beside those of the user's: the path of its module, and the file and number of
-#its line.
+#: The annotations of a node, beside those of the user's: the path of its module, and the file and number of its line.
 MODULE, LINE = "fp8.module", "fp8.line"
 
 #: The code in these folders is not the user's.
