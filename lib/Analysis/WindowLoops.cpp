@@ -147,7 +147,9 @@ private:
   bool readBehind(WindowRead &read, linalg::GenericOp copy);
   bool readBehind(WindowRead &read, tensor::ExtractSliceOp slice);
   bool readBehind(WindowRead &read, tensor::PadOp pad);
+  bool readZeros(WindowRead &read, tensor::PadOp pad);
   bool readBehind(WindowRead &read, tensor::InsertSliceOp spread);
+  bool readElements(WindowRead &read, Value source, ArrayRef<int64_t> offsets, ArrayRef<int64_t> strides);
   bool spreadLoop(unsigned loop, int64_t offset, int64_t stride, int64_t count);
   bool divideLoop(WindowRead &read, unsigned dim, int64_t offset, int64_t stride, int64_t count);
   std::pair<int64_t, int64_t> boundsOf(const LoopSum &index) const;
@@ -232,6 +234,13 @@ bool Rewriter::readBehind(WindowRead &read, tensor::ExtractSliceOp slice) {
   return true;
 }
 
+/// Reads only the elements of what is padded with zeros.
+bool Rewriter::readZeros(WindowRead &read, tensor::PadOp pad) {
+  Value zero = pad.getConstantPaddingValue();
+  SmallVector<int64_t> ones(pad.getStaticLow().size(), 1);
+  return zero && isFilledWithZeros(zero) && readElements(read, pad.getSource(), pad.getStaticLow(), ones);
+}
+
 /// Reads what is padded if no element of the pad is read.
 bool Rewriter::readBehind(WindowRead &read, tensor::PadOp pad) {
   for (auto [index, low, size] :
@@ -240,7 +249,7 @@ bool Rewriter::readBehind(WindowRead &read, tensor::PadOp pad) {
     if (low == 0 && index.loops().size() == 1 && index.constant == 0 && ShapedType::isDynamic(size))
       continue; // as wide as the loop, which the pad does not widen
     if (ShapedType::isDynamic(low) || ShapedType::isDynamic(size) || least < low || greatest >= low + size)
-      return false;
+      return readZeros(read, pad);
   }
   for (auto [index, low] : llvm::zip_equal(read.indices, pad.getStaticLow()))
     index.constant -= low;
@@ -278,6 +287,8 @@ bool Rewriter::divideLoop(WindowRead &read, unsigned dim, int64_t offset, int64_
   if (loops.iterators[added[0]] != utils::IteratorType::parallel)
     std::swap(added[0], added[1]);
   auto [i, k] = std::pair(added[0], added[1]);
+  if (count == 1) // at any stride
+    stride = loops.sizes[k];
   WindowResult *result = findResult(i);
   bool fits = result && result->loops.size() == 1 && result->stride == 1 && result->offset == 0 &&
               loops.iterators[k] == utils::IteratorType::reduction && loops.sizes[k] == stride &&
@@ -300,21 +311,18 @@ bool Rewriter::divideLoop(WindowRead &read, unsigned dim, int64_t offset, int64_
   return true;
 }
 
-/// Reads the elements that are spread in a tensor of zeros.
-bool Rewriter::readBehind(WindowRead &read, tensor::InsertSliceOp spread) {
-  RankedTensorType source = spread.getSourceType(), dest = spread.getDestType();
-  if (source.getRank() != dest.getRank() || !isFilledWithZeros(spread.getDest()))
-    return false;
+/// Reads only the elements of `source` in a tensor of zeros, in which they are at offsets and strides.
+bool Rewriter::readElements(WindowRead &read, Value source, ArrayRef<int64_t> offsets,
+                            ArrayRef<int64_t> strides) {
   WindowLoops before = loops;
-  for (unsigned d = 0; d < dest.getRank(); ++d) {
-    int64_t offset = spread.getStaticOffset(d), stride = spread.getStaticStride(d),
-            count = source.getDimSize(d);
-    if (offset == 0 && stride == 1 && count == dest.getDimSize(d) && !ShapedType::isDynamic(count))
+  ArrayRef<int64_t> counts = cast<RankedTensorType>(source.getType()).getShape();
+  for (auto [d, offset, stride, count, size] :
+       llvm::enumerate(offsets, strides, counts, read.type().getShape())) {
+    if (offset == 0 && stride == 1 && count == size && !ShapedType::isDynamic(count))
       continue;
     LoopSum &index = read.indices[d];
     SmallVector<unsigned> counting = index.loops();
-    bool isKnown =
-        !ShapedType::isDynamic(offset) && !ShapedType::isDynamic(stride) && !ShapedType::isDynamic(count);
+    bool isKnown = llvm::none_of(std::array{offset, stride, count}, ShapedType::isDynamic);
     bool isPlain = counting.size() == 1 && index.constant == 0 && index.factors[counting[0]] == 1;
     if (isKnown && isPlain && spreadLoop(counting[0], offset, stride, count)) {
       index.constant = 0; // of the elements again
@@ -324,8 +332,14 @@ bool Rewriter::readBehind(WindowRead &read, tensor::InsertSliceOp spread) {
       return false;
     }
   }
-  read.tensor = spread.getSource();
+  read.tensor = source;
   return true;
+}
+
+bool Rewriter::readBehind(WindowRead &read, tensor::InsertSliceOp spread) {
+  return spread.getSourceType().getRank() == spread.getDestType().getRank() &&
+         isFilledWithZeros(spread.getDest()) &&
+         readElements(read, spread.getSource(), spread.getStaticOffsets(), spread.getStaticStrides());
 }
 
 //===----------------------------------------------------------------------===//

@@ -25,7 +25,6 @@ PRODUCTS = {
     "channels first": ((2, 3, 4, 6), (8, 3, 2, 3), (2, 3), FIRST),
     "channels first, 1x1": ((2, 3, 4, 4), (8, 3, 1, 1), (1, 1), FIRST),
     "one dimension": ((2, 8, 3), (4, 3, 8), (4,), ("NWC", "WIO", "NWC")),
-    "three dimensions": ((2, 4, 4, 2, 3), (2, 2, 2, 3, 8), (2, 2, 2), ("NDHWC", "DHWIO", "NDHWC")),
     "one image of one channel": ((1, 4, 4, 1), (2, 2, 1, 1), (2, 2), LAST),
 }
 
