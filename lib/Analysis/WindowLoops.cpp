@@ -5,7 +5,7 @@
 // Rewrites the loops of convolutions: loops of one iteration go, operands that are views are read where the
 // views read them, and of operands with zeros between their elements only the elements are read.
 
-#include "fp8/Analysis/WindowLoops.h"
+#include "WindowReads.h"
 #include "fp8/Analysis/FloatContraction.h"
 #include "fp8/Analysis/Zeros.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,43 +15,12 @@
 
 using namespace mlir;
 using namespace fp8;
+using namespace fp8::detail;
 
 SmallVector<unsigned> LoopSum::loops() const {
   return llvm::filter_to_vector(llvm::seq<unsigned>(factors.size()),
                                 [&](unsigned l) { return factors[l] != 0; });
 }
-
-/// Adds `factor` times `expr` to `sum`; returns false if `expr` is no sum of dimensions.
-static bool addTo(LoopSum &sum, AffineExpr expr, int64_t factor) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
-    sum.constant += factor * constant.getValue();
-    return true;
-  }
-  if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-    sum.factors[dim.getPosition()] += factor;
-    return true;
-  }
-  auto both = dyn_cast<AffineBinaryOpExpr>(expr);
-  if (both && both.getKind() == AffineExprKind::Add)
-    return addTo(sum, both.getLHS(), factor) && addTo(sum, both.getRHS(), factor);
-  auto scale = both ? dyn_cast<AffineConstantExpr>(both.getRHS()) : AffineConstantExpr();
-  return scale && both.getKind() == AffineExprKind::Mul &&
-         addTo(sum, both.getLHS(), factor * scale.getValue());
-}
-
-static std::optional<SmallVector<LoopSum>> flatten(AffineMap map) {
-  SmallVector<LoopSum> sums;
-  for (AffineExpr expr : map.getResults()) {
-    LoopSum &sum = sums.emplace_back(LoopSum{SmallVector<int64_t>(map.getNumDims(), 0)});
-    if (!addTo(sum, expr, 1))
-      return std::nullopt;
-  }
-  return sums;
-}
-
-//===----------------------------------------------------------------------===//
-// Views
-//===----------------------------------------------------------------------===//
 
 /// Returns `index`, a sum of the dimensions of a view, in the loops that read the view at `read`.
 static LoopSum compose(const LoopSum &index, ArrayRef<LoopSum> read, unsigned numLoops) {
@@ -62,69 +31,6 @@ static LoopSum compose(const LoopSum &index, ArrayRef<LoopSum> read, unsigned nu
       result.factors[l] += index.factors[d] * read[d].factors[l];
   }
   return result;
-}
-
-/// Returns the index that a body computes from those of its loops.
-static std::optional<LoopSum> readIndex(Value value, unsigned numDims) {
-  LoopSum sum{SmallVector<int64_t>(numDims, 0)};
-  if (std::optional<int64_t> constant = getConstantIntValue(value)) {
-    sum.constant = *constant;
-    return sum;
-  }
-  if (auto index = value.getDefiningOp<linalg::IndexOp>()) {
-    sum.factors[index.getDim()] = 1;
-    return sum;
-  }
-  auto difference = value.getDefiningOp<arith::SubIOp>();
-  if (!difference)
-    return std::nullopt;
-  std::optional<LoopSum> a = readIndex(difference.getLhs(), numDims),
-                         b = readIndex(difference.getRhs(), numDims);
-  if (!a || !b)
-    return std::nullopt;
-  a->constant -= b->constant;
-  for (auto [x, y] : llvm::zip_equal(a->factors, b->factors))
-    x -= y;
-  return a;
-}
-
-/// Returns the tensor that a generic operation copies element by element, and where it reads each: by its
-/// map, or by code that computes indices.
-static std::optional<WindowRead> matchCopy(linalg::GenericOp op) {
-  if (op.getNumReductionLoops() != 0 || op->getNumResults() != 1 || !op.hasPureTensorSemantics() ||
-      !op.getMatchingIndexingMap(op.getDpsInitOperand(0)).isIdentity())
-    return std::nullopt;
-  Value yielded = op.getBody()->getTerminator()->getOperand(0);
-  unsigned rank = op.getNumLoops();
-  if (op.getNumDpsInputs() == 1 && yielded == op.getBody()->getArgument(0)) {
-    std::optional<SmallVector<LoopSum>> indices =
-        flatten(op.getMatchingIndexingMap(op.getDpsInputOperand(0)));
-    return indices ? std::optional(WindowRead{op.getDpsInputs()[0], std::move(*indices)}) : std::nullopt;
-  }
-  auto extract = yielded.getDefiningOp<tensor::ExtractOp>();
-  if (!extract || op.getNumDpsInputs() != 0 ||
-      op->isAncestor(extract.getTensor().getParentBlock()->getParentOp()))
-    return std::nullopt;
-  WindowRead read{extract.getTensor(), {}};
-  for (Value index : extract.getIndices()) {
-    std::optional<LoopSum> sum = readIndex(index, rank);
-    if (!sum)
-      return std::nullopt;
-    read.indices.push_back(std::move(*sum));
-  }
-  return read;
-}
-
-/// Returns whether a copy has the elements of its tensor, each once, in another order.
-static bool isReordering(const WindowRead &copy, unsigned rank) {
-  llvm::SmallBitVector seen(rank);
-  for (const LoopSum &index : copy.indices)
-    for (unsigned d : index.loops()) {
-      if (index.loops().size() != 1 || std::abs(index.factors[d]) != 1 || seen.test(d))
-        return false;
-      seen.set(d);
-    }
-  return true;
 }
 
 namespace {
