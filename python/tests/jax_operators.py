@@ -231,14 +231,6 @@ def at(d):
 
 
 @operator("n")
-def dynamic_slice(d):
-    x = d.array(d.shape(2, low=2))
-    sizes = tuple(d.int(1, n) for n in x.shape)
-    starts = [d.indices(n, ()) for n in x.shape]
-    return (lambda x, u, i, j: (lax.dynamic_slice(x, (i, j), sizes), lax.dynamic_update_slice(x, u, (i, j)))), [x, d.array(sizes), *starts]
-
-
-@operator("n")
 def segment_sum(d):
     x = d.array(d.shape(2))
     return (lambda x, s: jax.ops.segment_sum(x, s, 4)), [x, d.indices(4, x.shape[:1])]
@@ -252,12 +244,6 @@ def top_k(d):
 
 
 @operator("n")
-def sort_keys(d):
-    shape, dimension, keys = d.shape(2), d.int(0, 1), d.int(1, 2)
-    return (lambda x, y: lax.sort((x, y), dimension=dimension, num_keys=keys)), [d.array(shape), d.array(shape)]
-
-
-@operator("n")
 def searchsorted(d):
     side = d.choice("left", "right")
     return (lambda x, v: jnp.searchsorted(jnp.sort(x), v, side=side)), [d.array((d.int(1, 6),)), d.array((4,))]
@@ -268,99 +254,3 @@ def tile_repeat_roll(d):
     x = d.array(d.shape(2))
     n = d.int(1, 3)
     return (lambda x: (jnp.tile(x, (n, 2)), jnp.repeat(x, n, axis=1), jnp.roll(x, n, axis=0), jnp.rot90(x), jnp.tril(x, n - 2), jnp.triu(x))), [x]
-
-
-@operator("n")
-def diagonals(d):
-    n, x = d.int(-1, 1), d.array((d.int(2, 4), d.int(2, 4)))
-    return (lambda x, v: (jnp.diag(x, n), jnp.diag(v, n), jnp.trace(x), jnp.diagonal(x, n))), [x, d.array((3,))]
-
-
-@operator("n")
-def creation(d):
-    low, step = d.int(0, 3), d.int(1, 3)
-    return (lambda x: (jnp.arange(low, 9, step, dtype=d.dtype) + x, jnp.eye(3, k=low - 1, dtype=d.dtype) * x, jnp.full((2, 3), x))), [d.array(())]
-
-
-@operator("n")
-def matmul(d):
-    m, k, n = d.shape(3)
-    batch = d.shape(d.int(0, 1))
-    return jnp.matmul, [d.array((*batch, m, k)), d.array((*batch, k, n))]
-
-
-@operator("n")
-def einsum(d):
-    spec = d.choice("ij,jk->ik", "ij,kj->ki", "bij,bjk->bik", "ij,ij->", "ij,ij->i", "i,j->ij", "bhqd,bhkd->bhqk", "ii->i", "ij->ji", "ijk->k")
-    sizes = {letter: d.int(1, 4) for letter in "ijkbhqd"}
-    return (lambda *arrays: jnp.einsum(spec, *arrays)), [d.array(tuple(sizes[c] for c in part)) for part in spec.partition("->")[0].split(",")]
-
-
-@operator("f")
-def products(d):
-    n = d.int(1, 4)
-    return (lambda x, y: (jnp.dot(x, y), jnp.vdot(x, y), jnp.inner(x, y), jnp.outer(x, y), jnp.kron(x, y), jnp.convolve(x, y))), [d.array((n,)), d.array((n,))]
-
-
-@operator("f")
-def conv(d):
-    c, o, k = d.int(1, 3), d.int(1, 3), d.int(1, 3)
-    strides, padding, dilation = (d.int(1, 2), d.int(1, 2)), d.choice("SAME", "VALID"), (d.int(1, 2), 1)
-    run = lambda x, w: lax.conv_general_dilated(x, w, strides, padding, rhs_dilation=dilation, dimension_numbers=("NHWC", "HWIO", "NHWC"))
-    return run, [d.array((2, 6, 7, c)), d.array((k, d.int(1, 3), c, o))]
-
-
-@operator("f")
-def pooling(d):
-    window, stride, padding = (1, d.int(1, 3), d.int(1, 3)), (1, d.int(1, 2), d.int(1, 2)), d.choice("SAME", "VALID")
-    return (lambda x: (lax.reduce_window(x, -jnp.inf, lax.max, window, stride, padding), lax.reduce_window(x, 0.0, lax.add, window, stride, padding))), [
-        d.array((2, 6, 5))
-    ]
-
-
-@operator("n")
-def scan(d):
-    backwards = d.choice(True, False)
-    return (lambda c, x: lax.scan(lambda c, r: (c + r, c * r), c, x, reverse=backwards)), [d.array((3,)), d.array((d.int(1, 4), 3))]
-
-
-@operator("f")
-def branches(d):
-    run = lambda p, x: (lax.cond(p, jnp.sin, jnp.cos, x), lax.switch(p.astype(jnp.int32) + 1, [jnp.sin, jnp.tanh, lambda v: v * v], x))
-    return run, [d.array((), bool), d.array()]
-
-
-@operator("n")
-def conversions(d):
-    targets = ("float32", "bfloat16", "float16", "int32", "int8", "uint8", "bool")
-    return (lambda x: [x.astype(t) for t in targets]), [d.array()]
-
-
-@operator("f")
-def interpolation(d):
-    x = jnp.sort(d.array((5,)))
-    return (lambda q, x, y: (jnp.interp(q, x, y), jnp.polyval(y, q), jnp.trapezoid(y, x))), [d.array((4,)), x, d.array((5,))]
-
-
-@operator("f")
-def statistics(d):
-    x = d.array((d.int(2, 4), d.int(2, 5)))
-    return (lambda x: (jnp.quantile(x, 0.3, axis=1), jnp.cov(x), jnp.average(x, axis=0), jnp.histogram(x, 4, (-2, 2))[0], jnp.linalg.norm(x, axis=1))), [x]
-
-
-@operator("f")
-def fft(d):
-    return (lambda x: jnp.fft.rfft(x).real), [d.array((8,))]
-
-
-@operator("f")
-def cholesky(d):
-    return (lambda x: jnp.linalg.cholesky(x @ x.T + jnp.eye(3, dtype=x.dtype))), [d.array((3, 3))]
-
-
-@operator("f")
-def one_hot_losses(d):
-    n = d.int(2, 5)
-    labels = jnp.asarray([d.int(0, n - 1) for _ in range(3)])
-    run = lambda x, t: (jax.nn.one_hot(t, n, dtype=x.dtype) * x, -jnp.take_along_axis(jax.nn.log_softmax(x), t[:, None], 1), jax.nn.logsumexp(x, 1))
-    return run, [d.array((3, n)), labels]
