@@ -54,6 +54,8 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
     The graphs are functional, of ATen operations, with static shapes in `meta["val"]`.
     Raises UnsupportedError for an operation that has no linalg form.
     """
+    for module in graphs.values():
+        _refuse_transforms(module.graph)
     graphs = {name: _complex.in_pairs(module, _decompose.table(), user_line) for name, module in graphs.items()}
     for module in graphs.values():
         _prepare(module.graph)
@@ -66,7 +68,6 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
 
 
 def _prepare(graph: Graph) -> None:
-    _refuse_transforms(graph)
     _refuse_complex(graph)
     _refuse_sparse(graph)
     _refuse_effects(graph)
