@@ -23,7 +23,7 @@ struct Context;
 struct Error;
 struct InternalApi;
 
-/// What may be chained to a struct.
+/// An extension that may be chained to a struct.
 struct Extension {
   size_t structSize;
   int type;
@@ -140,7 +140,7 @@ struct StateArgs {
   void *state;
 };
 
-/// What XLA offers. More functions follow.
+/// The functions that XLA offers. More follow.
 struct Api {
   size_t structSize;
   Extension *extension;

@@ -15,7 +15,7 @@ from jax import lax
 
 FLOATS = ("float32", "bfloat16", "float16", "float64")
 INTEGERS = ("int32", "int8", "uint8", "int64")
-#: Which types an operator is tried with.
+#: The types that an operator is tried with.
 TYPES = {"f": FLOATS, "i": INTEGERS, "n": (*FLOATS, *INTEGERS), "a": (*FLOATS, *INTEGERS, "bool"), "b": ("bool", *INTEGERS), "c": (*FLOATS, "complex64")}
 
 

@@ -53,7 +53,7 @@ def write_table(table: dict[str, Verdict]) -> None:
 
 
 def updated(old: Verdict | None, new: Verdict) -> Verdict:
-    """What the table says afterwards: reasons that were written by hand stay."""
+    """The row of the table afterwards: reasons that were written by hand stay."""
     if new.word == "right":
         return Verdict("right")
     return old if old is not None and old.word == "differs" and new.word == "wrong" else new

@@ -72,7 +72,7 @@ def chosen(row: str, word: str | None) -> list:
 
 
 def run(function, op, samples: list, dtype: torch.dtype) -> list:
-    """What the function makes of all samples, and the gradients of their floats."""
+    """The results of the function for all samples, and the gradients of their floats."""
     torch.manual_seed(0)
     calls = [[_pytree.tree_map(fresh, (sample.input, *sample.args)), _pytree.tree_map(fresh, sample.kwargs)] for sample in samples]
 
@@ -176,7 +176,7 @@ def words(error: BaseException) -> str:
 
 
 def main() -> None:
-    # What compiled programs print must not be taken for an answer.
+    # Output of compiled programs must not be taken for an answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")

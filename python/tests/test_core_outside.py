@@ -195,7 +195,7 @@ def start(tmp_path):
 
 
 def output_of(process, given=""):
-    """What a process prints that prints no error."""
+    """The output of a process that prints no error."""
     output, errors = process.communicate(given, timeout=120)
     assert (errors, process.returncode) == ("", 0)
     return output

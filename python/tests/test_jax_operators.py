@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operators of JAX with drawn arguments (jax_operators.py): values and gradients of fp8.jax.jit beside those of jax.jit.
 
-What is not right is in `VERDICTS`, with the reason. The table may only become shorter: a program that turns out better than
-its verdict fails too, until the verdict is changed. FP8_SEED draws other arguments.
+Operators that are not right are in `VERDICTS`, with the reason. The table may only become shorter: a program that turns out
+better than its verdict fails too, until the verdict is changed. FP8_SEED draws other arguments.
 """
 
 import os
@@ -21,7 +21,7 @@ from jax_operators import OPERATORS, Draw
 DRAWS = 2
 #: Of how many of its types an operator is tried: the first and others that are drawn.
 COUNT = 3
-#: What an operation may differ by, relative to the number or the largest of the result: functions of two libraries, sums in
+#: The tolerance of an operation, relative to the number or the largest of the result: functions of two libraries, sums in
 #: two orders. Numbers of 16 bits are rounded after every operation by one of the two and after several by the other.
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12, "bfloat16": 2**-6, "float16": 2**-9, "complex64": 1e-5}
 #: (operator, type): "refused" or "differs", and why. "*" stands for all types.
@@ -31,7 +31,7 @@ VERDICTS = {
 
 
 def verdicts(name):
-    """What became of an operator for each of its types: "right", or what is wrong. Types that JAX refuses are left out."""
+    """The verdict on an operator for each of its types: "right", or what is wrong. Types that JAX refuses are left out."""
     found = {}
     first, *others = OPERATORS[name][0]
     chosen = [first, *random.Random(seed(name)).sample(others, min(COUNT - 1, len(others)))]
@@ -100,7 +100,7 @@ def with_gradients(function, arguments, differentiate):
 
 
 def difference(got, wanted, tolerance):
-    """What differs first, or None."""
+    """The first difference, or None."""
     for ours, right in zip(jax.tree.leaves(got), jax.tree.leaves(wanted), strict=True):
         if (ours.shape, ours.dtype) != (right.shape, right.dtype):
             return f"differs: {ours.dtype}{list(ours.shape)} in place of {right.dtype}{list(right.shape)}"

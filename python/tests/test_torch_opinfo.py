@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """PyTorch's own samples of its operations through fp8.torch.backend, beside eager PyTorch: no row of `opinfo.txt` gets worse.
 
-Each commit judges some rows; `--slow` all. What is better than the table says fails too, with the command that writes it.
+Each commit judges some rows; `--slow` all. A row that is better than the table says fails too, with the command that
+writes it.
 """
 
 import opinfo
@@ -50,7 +51,7 @@ def test_table_has_plain_verdicts():
 
 
 def test_most_rows_are_right_or_documented():
-    """Of those that torch.compile captures, at least so many in a hundred; the number may only grow."""
+    """At least so many in a hundred of the rows that torch.compile captures; the number may only grow."""
     captured = [verdict.word for verdict in TABLE.values() if verdict.word != "left"]
     assert sum(word in ("right", "differs") for word in captured) >= LEAST * len(captured) / 100
 

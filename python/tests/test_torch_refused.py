@@ -1,7 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What fp8.torch refuses: the operation and the user's line, and options at the call that has them."""
+"""Programs that fp8.torch refuses: the error names the operation and the user's line; options at the call
+that has them."""
 
 import fp8.torch
 import pytest

@@ -252,7 +252,8 @@ TEST_F(DeviceFailureTest, OutOfMemorySaysHowMuchAndForWhat) {
   State state = newStateOn(gpu);
   Session session;
   failNext("cuMemAlloc_v2", kOutOfMemory);
-  EXPECT_FP8RT_ERROR(create(gpu, "main", state, session), FP8RT_OUT_OF_MEMORY, "the workspace of entry 'main': ");
+  EXPECT_FP8RT_ERROR(create(gpu, "main", state, session), FP8RT_OUT_OF_MEMORY,
+                     "the workspace of entry 'main': ");
   EXPECT_NE(std::string(fp8rt_last_error()).find(" has no 24 bytes of memory left: "), std::string::npos)
       << fp8rt_last_error();
   EXPECT_NE(std::string(fp8rt_last_error()).find(" are free"), std::string::npos);

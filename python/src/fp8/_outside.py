@@ -58,7 +58,8 @@ TORCH_MLIR = Package("iree.compiler", "iree-base-compiler", "torch-mlir")
 
 
 class Diagnostic(NamedTuple):
-    """What a parser or pass says: `location` is MLIR's text, `place` the position in a file that is in it."""
+    """A message of a parser or pass: `location` is MLIR's text, `place` the position in a file that is in
+    it."""
 
     message: str
     location: str
@@ -76,7 +77,7 @@ class Refused(Exception):
 
 
 def start(package: Package) -> None:
-    """Starts a process for the passes of a package, unless one waits; it gets ready while this one goes on. What fails is an error of `run`."""
+    """Starts a process for the passes of a package, unless one waits; it gets ready while this one goes on. A failure is an error of `run`."""
     with _lock, contextlib.suppress(Error):
         if package not in _idle:
             _idle[package] = _Worker(package)
@@ -184,7 +185,7 @@ class _Worker:
     def __init__(self, package: Package) -> None:
         command = [_interpreter(package), "-I", "-S", str(_PROGRAM), package.name, _folder(package), str(sys.hexversion)]
         self._channel, theirs = socket.socketpair()
-        # What it prints has no name in any file system.
+        # The file of its output has no name in any file system.
         self._messages = open(os.memfd_create("fp8-messages"), "r+b", buffering=0)
         fcntl.fcntl(self._messages, fcntl.F_SETFL, os.O_APPEND)
         with theirs, _process.interrupts_held() as deliver:

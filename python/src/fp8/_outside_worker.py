@@ -21,7 +21,7 @@ import sys
 import types
 from typing import Any
 
-#: What a message begins with: a word, then the bytes of its header in JSON, and of its body.
+#: The beginning of a message: a word, then the bytes of its header in JSON, and of its body.
 MESSAGE = struct.Struct("<8sIQ")
 WORD = b"fp8 mlir"
 MANY_BYTES = 2**24
@@ -175,7 +175,7 @@ def load(package: str, folder: str, version: str) -> Passes:
     if sys.hexversion != int(version):
         raise ImportError(f"it is Python {sys.version.split()[0]}, and the package is another's")
     sys.path.append(folder)  # Last: nothing there is taken for a module of Python's own.
-    # What a package imports at its top takes time, and the bindings do not need it.
+    # Imports at the top of a package take time, and the bindings do not need them.
     names = package.split(".")
     for end in range(1, len(names) + 1):
         module = sys.modules[".".join(names[:end])] = types.ModuleType(".".join(names[:end]))
@@ -212,7 +212,7 @@ def main() -> None:
     passes, problem = None, ""
     try:
         passes = load(*sys.argv[1:])
-    except Exception as error:  # Whatever an import raises.
+    except Exception as error:  # An import may raise any.
         problem = f"{type(error).__name__}: {error}"
     while True:
         request, program = receive_message(channel)

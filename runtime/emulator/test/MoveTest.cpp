@@ -13,7 +13,7 @@ using namespace fp8emu::test;
 
 namespace {
 
-/// What a block of 8 x 4 threads writes, `words` of 32 bits each.
+/// The output of a block of 8 x 4 threads, `words` of 32 bits each.
 std::vector<uint32_t> run(const std::string &body, unsigned words) {
   std::string text = "mov.u32 %r60, %tid.x;\nmov.u32 %r61, %tid.y;\nmad.lo.u32 %r62, %r61, 8, %r60;\n"
                      "mul.wide.u32 %rd60, %r62, " +

@@ -77,7 +77,7 @@ Words kindsOf(const std::string &mark) {
 
 constexpr uint32_t kFirstLine = 12;
 
-/// What is said of each of the forms, one a line; empty where it is accepted.
+/// The errors of the forms, one a line; empty where it is accepted.
 Words refusals(const std::string &target, const Words &forms) {
   static const std::string head = [] {
     std::ifstream file(FP8EMU_TEST_PTX "/operands.head");

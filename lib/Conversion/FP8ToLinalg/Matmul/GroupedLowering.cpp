@@ -100,7 +100,7 @@ Value GroupedParts::buildScale(OpBuilder &b, ArrayRef<Value> indices) const {
 
 ArrayAttr GroupedParts::mark(StringRef products, StringRef where) const {
   std::string code = (products + (isScaled() ? " of decoded FP8" : "") + placed.describeSums(split) +
-                      ", a matmul per group (" + where + ")")
+                      ", a product per group (" + where + ")")
                          .str();
   if (auto grouped = dyn_cast<GroupedMatmulOp>(op))
     return markMatmul(grouped, code);

@@ -57,6 +57,6 @@ MatmulSupport fp8::describeGroupedMatmul(TargetAttrInterface target, RecipeAttrI
   if (auto chip = dyn_cast<ChipAttr>(target))
     return describeMatmulOf(chip, getGroupedFamily(getChip(chip), /*isFP8=*/bool(recipe)), recipe, role);
   StringRef code = support.code;
-  return code.consume_back(" (CPU)") ? MatmulSupport{(code + ", a matmul per group (CPU)").str(), ""}
+  return code.consume_back(" (CPU)") ? MatmulSupport{(code + ", a product per group (CPU)").str(), ""}
                                      : support;
 }

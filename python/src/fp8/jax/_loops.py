@@ -30,7 +30,8 @@ Size = tuple[int, int]
 
 @dataclasses.dataclass
 class Rule:
-    """What stands for an operation: a function of its regions and operands, whose results are the operation's."""
+    """The replacement of an operation: a function of its regions and operands, whose results are the
+    operation's."""
 
     run: Callable[..., Any]
     equal: Sequence[tuple[Size, Size]] = ()

@@ -122,7 +122,7 @@ def load_dialects(context: ir.Context) -> None:
 
 
 def parse(program: bytes) -> ir.Module:
-    """What jaxlib's passes answered. Raises CompileError where it is no module."""
+    """The answer of jaxlib's passes. Raises CompileError where it is no module."""
     try:
         return ir.Module.parse(program)
     except ir.MLIRError as error:

@@ -19,12 +19,12 @@ from .. import _outside
 from .._errors import CompileError, Location, UnsupportedError
 from . import _loops, _lower, _places
 
-#: What jaxlib calls the file of a text.
+#: The name that jaxlib gives the file of a text.
 _TEXT = "-"
 _PREPARE = "builtin.module(func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo))"
 _ADVICE = "lower it to other operations before, or leave that part out of the program"
 _QUANTIZED = "quantized types (!quant.uniform) are not supported: export the program without quantization, or dequantize its tensors"
-#: What MLIR says of such a type, whose dialect jaxlib lacks.
+#: The text of such a type in MLIR, whose dialect jaxlib lacks.
 _QUANTIZED_TYPE = '!"quant"<'
 _DONATED, _CARRIED = "jax.buffer_donor", "tf.aliasing_output"
 
@@ -86,7 +86,7 @@ def _refuse_complex(module: ir.Module) -> None:
                     raise UnsupportedError(message, _places.place(function.location))
 
 
-#: What to do about complex arguments and results.
+#: The advice about complex arguments and results.
 _PARTS = "take and return real and imaginary parts as two tensors (fp8.jax.jit does so by itself)"
 
 

@@ -1,7 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which operation of a graph torch-mlir's passes fail on: their own words name what is left over, often a constant."""
+"""Finds the operation of a graph that torch-mlir's passes fail on: their own words name what is left over, often a
+constant."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def nearest_line(node: Node, line_of: Callable[[Node], Location | None]) -> Loca
 
 
 def _kind(node: Node) -> Any:
-    """What is alike for operations that fail alike."""
+    """A key that is equal for operations that fail alike."""
     values = [node.args, sorted(node.kwargs.items())]
     return str(node.target), str(torch.fx.node.map_arg(values, lambda n: _Shown(str(getattr(n.meta.get("val"), "shape", "")) + str(_type(n)))))
 

@@ -28,7 +28,7 @@ aten = torch.ops.aten
 @contextlib.contextmanager
 def tracing() -> Iterator[None]:
     """Settings under which AOT autograd captures: attention as products and softmax, LSTMs as products, writes by masks as choices."""
-    _outside.start(_outside.TORCH_MLIR)  # What is captured goes through its passes.
+    _outside.start(_outside.TORCH_MLIR)  # A captured graph goes through its passes.
     # torch.backends.mkldnn.flags would also set, and warn about, TF32.
     mkldnn = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
@@ -187,7 +187,8 @@ def input_index(node: Node) -> int | None:
 
 
 def number_inputs(module: GraphModule) -> list[bool]:
-    """Which of dynamo's inputs are numbers: sizes, and floats, which dynamo gives as tensors that it calls .item() of."""
+    """For each of dynamo's inputs whether it is a number: sizes, and floats, which dynamo gives as tensors that it calls
+    .item() of."""
     return [
         isinstance(node.meta.get("example_value"), (torch.SymInt, torch.SymFloat)) or bool(getattr(node.meta.get("grapharg"), "pass_arg_as_tensor", False))
         for node in placeholders(module)

@@ -4,7 +4,7 @@
 """Comparisons of constants with numbers of another kind.
 
 torch-mlir computes them itself (`torch.zeros(3) == 0`), and reads the bits of a float as an integer where the number is
-one, so both sides are given one kind. Those of other tensors stay: beside a float it would compare in f64.
+one, so both sides are given one kind. Comparisons of other tensors stay: beside a float it would compare in f64.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def _nothing(mask: Tensor) -> Tensor:
     flat = mask.reshape(-1).to(torch.int64)
     if not len(flat):
         return flat.sum()
-    # Of two elements at least: torch-mlir does not look at the index of the only one.
+    # The tensor has two elements at least: torch-mlir does not look at the index of the only one.
     twice = torch.cat([flat, flat])
     return aten.index(twice, [torch.where(flat.sum() == 0, 0, len(twice)).reshape(1)]).squeeze(0)
 

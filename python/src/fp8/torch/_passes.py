@@ -15,7 +15,7 @@ _TO_LINALG = (
     "torchdynamo-export-to-torch-backend-pipeline,torch-backend-to-linalg-on-tensors-backend-pipeline)"
 )
 
-#: What errors begin with whose words name no operation of PyTorch.
+#: The beginning of errors whose words name no operation of PyTorch.
 CANNOT_LOWER = "torch-mlir cannot lower the graph: "
 
 

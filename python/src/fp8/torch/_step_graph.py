@@ -173,7 +173,8 @@ class _Lines(TorchFunctionMode):  # type: ignore[misc]
 
 
 class _Parameters(TorchFunctionMode):  # type: ignore[misc]
-    """What stands for a parameter or buffer while it is traced, also where code has the tensor from elsewhere, such as a list."""
+    """Puts the stand-in of a parameter or buffer in its place while it is traced, also where code has the tensor from elsewhere,
+    such as a list."""
 
     def __init__(self, root: nn.Module) -> None:
         super().__init__()

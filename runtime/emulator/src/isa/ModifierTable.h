@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The table of Modifiers.cpp: modifiers that an instruction cannot do without. Those that
-// decide about a value (a rounding, .lo of mul) the decoders themselves ask for.
+// The table of Modifiers.cpp: modifiers that an instruction cannot do without. The decoders themselves ask
+// for modifiers that decide about a value (a rounding, .lo of mul).
 
 #ifndef FP8EMU_ISA_MODIFIERTABLE_H
 #define FP8EMU_ISA_MODIFIERTABLE_H

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which modifiers an instruction cannot do without, and which types it never has, by tables:
-// an assembler refuses such instructions, whatever they would mean.
+// The modifiers that an instruction cannot do without, and the types that it never has, by
+// tables: an assembler refuses such instructions, whatever they would mean.
 
 #ifndef FP8EMU_ISA_MODIFIERS_H
 #define FP8EMU_ISA_MODIFIERS_H
@@ -15,8 +15,8 @@
 
 namespace fp8emu {
 
-/// What is wrong with the modifiers, as in "one of .ca, .cg is missing"; nothing where they are
-/// as PTX wants them.
+/// The mistake of the modifiers, as in "one of .ca, .cg is missing"; nothing where they are as
+/// PTX wants them.
 std::optional<std::string> findWrongModifier(const ptx::Module &module, const ptx::Instruction &instruction);
 
 } // namespace fp8emu

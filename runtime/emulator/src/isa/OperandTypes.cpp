@@ -24,8 +24,8 @@ struct OperandRule {
 
 constexpr std::string_view kBits16 = "b16 u16 s16 f16", kBits32 = "b32 u32 s32 f32 f16x2",
                            kBits64 = "b64 u64 s64 f64";
-constexpr std::string_view kIntegers8 = "b8 u8 s8", kIntegers16 = "b16 u16 s16",
-                           kIntegers32 = "b32 u32 s32", kIntegers64 = "b64 u64 s64";
+constexpr std::string_view kIntegers8 = "b8 u8 s8", kIntegers16 = "b16 u16 s16", kIntegers32 = "b32 u32 s32",
+                           kIntegers64 = "b64 u64 s64";
 
 constexpr OperandRule kRules[] = {
     {Type::Pred, "pred", OperandRule::Integers},

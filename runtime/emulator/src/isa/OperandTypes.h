@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which registers and numbers an operand of a type takes (PTX ISA 9.4), by one table.
+// The registers and numbers that an operand of a type takes (PTX ISA 9.4), by one table.
 
 #ifndef FP8EMU_ISA_OPERANDTYPES_H
 #define FP8EMU_ISA_OPERANDTYPES_H

@@ -25,7 +25,7 @@ REGISTERS = {t: f"%{t}_7" for t in "b8 u8 s8 b16 u16 s16 f16 b32 u32 s32 f32 b64
 OTHERS = {"pred": "%pred_7", "!pred": "!%pred_7", "-s32": "-%s32_7", "int": "1", "1.5": "1.5", "0f": "0f3F800000",
           "0d": "0d3FF0000000000000", "special": "%tid.x", "variable": "global"}
 KINDS = {**REGISTERS, **OTHERS}
-# What stands in place of an operand, by the mark before it: of an address, in braces, elsewhere.
+# The kinds that stand in place of an operand, by the mark before it: of an address, in braces, elsewhere.
 KINDS_OF = {"a:": ["f16", "f32", "f64", "b64", "u64", "s64"], "v:": list(REGISTERS), "": list(KINDS)}
 MARK = re.compile("<(a:|v:|)([^>]*)>")
 
