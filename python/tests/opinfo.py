@@ -6,7 +6,7 @@
     python python/tests/opinfo.py                    # judges every row, and writes the table
     python python/tests/opinfo.py 'cumsum float32'   # judges the rows whose names begin so, and puts them into the table
 
-It needs the environment of fp8.torch's tests, FP8_TOOLS and python/src in PYTHONPATH. The verdicts are in `opinfo.txt`:
+It needs the environment of fp8.torch's tests, and FP8_TOOLS. The verdicts are in `opinfo.txt`:
 `right`; `differs`, by what its reason says, which README's table of differences has; `left`: torch.compile captures no
 graph of it; `refused`, with the error. A row that is found wrong is written as `wrong`, which a test refuses: mend it, or
 write `differs` and the reason by hand, which stay.
@@ -24,6 +24,7 @@ import sys
 from typing import Any, NamedTuple
 
 TABLE = pathlib.Path(__file__).with_name("opinfo.txt")
+SOURCES = pathlib.Path(__file__).resolve().parents[1] / "src"
 WORKER = pathlib.Path(__file__).with_name("opinfo_worker.py")
 #: For the samples of a row, in seconds: compiling them takes some seconds where nothing else runs.
 LIMIT = 300
@@ -81,7 +82,9 @@ class Judge:
     def _ask(self, request: Any) -> Any:
         if self._process is None:
             command = [sys.executable, str(self._worker)]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+            paths = filter(None, [str(SOURCES), os.environ.get("PYTHONPATH")])
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment)
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
