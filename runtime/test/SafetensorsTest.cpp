@@ -200,8 +200,32 @@ TEST_F(SafetensorsTest, MalformedTensors) {
   expect("\"F32\"", "[4611686018427387905]", "[0,4]", "do not fit its shape");
   expect("\"F32\"", "[4294967296,4294967297]", "[0,4]", "do not fit its shape");
   expect("\"BOOL\"", "[4]", "[0,4]", "neither 0 nor 1");
-  expectError(file(tensorX("\"F4\"", "[8]", "[0,4]"), "1234"), FP8RT_UNSUPPORTED, "dtype 'F4'");
   expectCorrupt(file(R"({"x":{"shape":[1]}})", ""), "has no dtype");
+}
+
+TEST_F(SafetensorsTest, TensorsOfUnknownTypesAreToldApart) {
+  const std::string header = R"({"a":{"dtype":"F4","shape":[8],"data_offsets":[0,4]},)"
+                             R"("b":{"dtype":"F8_E4M3FNUZ","shape":[2],"data_offsets":[4,6]},)"
+                             R"("c":{"dtype":"C64","shape":[0],"data_offsets":[6,6]},)"
+                             R"("x":{"dtype":"U8","shape":[1],"data_offsets":[6,7]}})";
+  Tensors read = readTensors(file(header, "1234567"));
+  ASSERT_EQ(fp8rt_tensors_count(read.get()), 1u);
+  EXPECT_STREQ(fp8rt_tensors_name(read.get(), 0), "x");
+  EXPECT_EQ(*static_cast<const char *>(fp8rt_tensors_find(read.get(), "x")->data), '7');
+  EXPECT_EQ(fp8rt_tensors_find(read.get(), "a"), nullptr);
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"a", "F4"}, {"b", "F8_E4M3FNUZ"}, {"c", "C64"}};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const char *dtype = nullptr;
+    EXPECT_STREQ(fp8rt_tensors_unsupported(read.get(), i, &dtype), expected[i].first.c_str());
+    EXPECT_STREQ(dtype, expected[i].second.c_str());
+  }
+  EXPECT_EQ(fp8rt_tensors_unsupported(read.get(), expected.size(), nullptr), nullptr);
+  EXPECT_EQ(fp8rt_tensors_unsupported(nullptr, 0, nullptr), nullptr);
+  EXPECT_FP8RT_ERROR(fp8rt_tensors_write(read.get(), path("out").c_str()), FP8RT_UNSUPPORTED,
+                     "tensor 'a': its dtype 'F4' is not supported");
+  expectCorrupt(file(tensorX("\"F4\"", "[8]", "[0,8]"), "1234"), "beyond the end");
+  expectCorrupt(file(tensorX("\"F4\"", "[8]", "[0,3]"), "1234"), "bytes behind");
 }
 
 TEST_F(SafetensorsTest, TensorsMustCoverTheDataOnce) {

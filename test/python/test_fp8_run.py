@@ -193,6 +193,28 @@ def test_timing_and_help(box):
     assert "EXAMPLES" in done.stdout and "--with-carry" in done.stdout and "--inline-threshold" not in done.stdout
 
 
+def write_with_dtype(box, name, dtype):
+    """The inputs, with a tensor of 4 bytes of a dtype that numpy does not have."""
+    box.write("in", {key: value for key, value in {"0": W, "1": M, "2": X, "3": N}.items() if key != name})
+    with open(box.path("in"), "rb") as file:
+        data = file.read()
+    end = 8 + int.from_bytes(data[:8], "little")
+    header, count = json.loads(data[8:end]), len(data) - end
+    header[name] = {"dtype": dtype, "shape": [8], "data_offsets": [count, count + 4]}
+    text = json.dumps(header).encode()
+    with open(box.path("in"), "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + data[end:] + b"1234")
+
+
+@pytest.mark.parametrize("dtype", ["F4", "F8_E4M3FNUZ", "C64"])
+def test_tensors_of_unknown_dtypes_matter_only_where_they_are_used(box, dtype):
+    write_with_dtype(box, "y", dtype)
+    assert box.ok().stderr == "fp8-run: warning: in has tensors that are no arguments: y\n"
+    box.fails(1, f"error: --stream=2=y: in: tensor 'y': its dtype '{dtype}' is not supported$", "--stream=2=y")
+    write_with_dtype(box, "1", dtype)
+    box.fails(1, f"error: in: tensor '1': its dtype '{dtype}' is not supported$")
+
+
 def test_unknown_input_tensors_are_warned_of(box):
     box.write("in", {"0": W, "1": M, "2": X, "3": N, "y": X, "z": X})
     assert box.ok().stderr == "fp8-run: warning: in has tensors that are no arguments: y, z\n"

@@ -212,6 +212,18 @@ def test_ranks_end_with_their_parent(box):
     wait_for_the_end(ranks)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_the_parent_ends_the_ranks_first(box, number):
+    process = box.start("--ranks=4", "--steps=100000000", "--print=loss")
+    ranks = children(process)
+    wait_for_a_step(process)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (-number, "")
+    # The parent has waited for them: they are no zombies either.
+    assert not any(os.path.exists(f"/proc/{rank}") for rank in ranks)
+
+
 def expect_whole(path):
     """The file is of one step: both elements of w are as many gradients away."""
     state = load_file(path)

@@ -47,9 +47,30 @@ Error Inputs::load(const Options &options, Program &program) {
   for (const Stream &stream : options.streams)
     if (Error error = bindStream(stream, program))
       return error;
+  if (Error error = checkTypes(program))
+    return error;
   if (Error error = setArguments(program))
     return error;
   keepStreams();
+  return Error::success();
+}
+
+/// What is wrong with a tensor of a dtype that the runtime does not have.
+static std::string describeType(StringRef key, StringRef dtype) {
+  return ("tensor '" + key + "': its dtype '" + dtype + "' is not supported").str();
+}
+
+/// Ignores tensors of dtypes that the runtime does not have, unless somebody reads them.
+Error Inputs::checkTypes(Program &program) {
+  const char *dtype = nullptr;
+  for (uint64_t i = 0; const char *key = fp8rt_tensors_unsupported(tensors.get(), i, &dtype); ++i) {
+    Expected<Place> place = program.findArgument(key);
+    if (place && !isStreamed(*place))
+      return failure(path + ": " + describeType(key, dtype));
+    if (!place)
+      llvm::consumeError(place.takeError());
+    ignored.push_back(key);
+  }
   return Error::success();
 }
 
@@ -89,6 +110,10 @@ Error Inputs::bindStream(const Stream &stream, Program &program) {
     return failure(option + llvm::toString(place.takeError()));
   if (isStreamed(*place))
     return failure(option + "the argument already has a stream");
+  const char *dtype = nullptr;
+  for (uint64_t i = 0; const char *key = fp8rt_tensors_unsupported(tensors.get(), i, &dtype); ++i)
+    if (stream.key == key)
+      return failure(option + path + ": " + describeType(key, dtype));
   const DLTensor *tensor = fp8rt_tensors_find(tensors.get(), stream.key.c_str());
   if (!tensor)
     return failure(option + path + " has no tensor '" + stream.key + "'");

@@ -38,6 +38,7 @@ private:
 
   llvm::Error setArgument(const Place &place, const DLTensor &tensor) const;
   llvm::Error bindStream(const Stream &stream, Program &program);
+  llvm::Error checkTypes(Program &program);
   llvm::Error setArguments(Program &program);
   void keepStreams();
   bool isStreamed(const Place &place) const;

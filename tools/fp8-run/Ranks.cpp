@@ -17,7 +17,6 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 using namespace fp8run;
@@ -132,14 +131,21 @@ bool isStopped(pid_t process) {
 /// The parent's view of its processes.
 class Processes {
 public:
-  Processes(int file, double deadline) : file(file), deadline(deadline) {}
+  Processes(int file, double deadline) : file(file), deadline(deadline) {
+    sigemptyset(&awaited);
+    for (int signal : {SIGCHLD, SIGHUP, SIGINT, SIGTERM})
+      sigaddset(&awaited, signal);
+    pthread_sigmask(SIG_BLOCK, &awaited, &maskBefore); // they stay pending until waitForSignal takes them
+  }
 
   bool start(uint32_t count, const std::function<int(int, uint32_t)> &body);
   int waitForAll();
 
 private:
+  int waitForSignal() const;
   void noteEnd(size_t rank, int status);
   void endLate();
+  void endAllAndRaise(int signal);
 
   struct Process {
     pid_t number;
@@ -147,6 +153,7 @@ private:
   };
   int file;
   double deadline;
+  sigset_t awaited, maskBefore;
   std::vector<Process> processes;
   bool hasFailed = false;
   Clock::time_point failedAt;
@@ -162,6 +169,7 @@ bool Processes::start(uint32_t count, const std::function<int(int, uint32_t)> &b
       prctl(PR_SET_PDEATHSIG, SIGKILL); // no rank outlives its parent
       if (getppid() != parent)
         _exit(1);
+      pthread_sigmask(SIG_SETMASK, &maskBefore, nullptr);
       divideThreads(count);
       std::exit(body(file, rank));
     }
@@ -204,19 +212,37 @@ void Processes::endLate() {
       kill(process.number, SIGKILL);
 }
 
+/// Ends the processes and then this one, by a signal that asked it to end: nobody is left to wait for them.
+void Processes::endAllAndRaise(int signal) {
+  for (const Process &process : processes)
+    if (!process.hasEnded) {
+      kill(process.number, SIGKILL);
+      waitpid(process.number, nullptr, 0);
+    }
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+  pthread_sigmask(SIG_SETMASK, &maskBefore, nullptr);
+}
+
+/// Returns the next signal, 0 for none; after a failure it waits a moment only.
+int Processes::waitForSignal() const {
+  timespec moment = {0, 10'000'000};
+  int signal = hasFailed ? sigtimedwait(&awaited, nullptr, &moment) : sigwaitinfo(&awaited, nullptr);
+  return std::max(signal, 0);
+}
+
 int Processes::waitForAll() {
   for (size_t left = processes.size(); left;) {
-    int status = 0;
-    pid_t ended = waitpid(-1, &status, hasFailed ? WNOHANG : 0);
+    if (int signal = waitForSignal(); signal != 0 && signal != SIGCHLD)
+      endAllAndRaise(signal);
     for (size_t rank = 0; rank < processes.size(); ++rank)
-      if (processes[rank].number == ended) {
+      if (int status = 0;
+          !processes[rank].hasEnded && waitpid(processes[rank].number, &status, WNOHANG) > 0) {
         noteEnd(rank, status);
         --left;
       }
-    if (ended == 0) {
+    if (hasFailed)
       endLate();
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
   }
   return hasFailed ? 1 : 0;
 }

@@ -45,6 +45,12 @@ FP8RT_API const char *fp8rt_tensors_name(const fp8rt_tensors *tensors, uint64_t 
 /// Returns the tensor of that name; NULL if there is none.
 FP8RT_API const DLTensor *fp8rt_tensors_find(const fp8rt_tensors *tensors, const char *name);
 
+/// Returns the name of tensor `index` of those of a file whose dtype this runtime does not have (F4, C64, …),
+/// in alphabetical order, and its dtype; NULL out of range. They are counted and found nowhere else, and a
+/// set with them is not written.
+FP8RT_API const char *fp8rt_tensors_unsupported(const fp8rt_tensors *tensors, uint64_t index,
+                                                const char **out_dtype);
+
 /// Adds a view of `tensor` without a copy: its data must stay valid as long as
 /// the set is used. It must be in host memory and row-major without gaps. A name
 /// can be added once.

@@ -122,35 +122,37 @@ const json &field(const json &object, const char *key) {
   return *found;
 }
 
-const DType &parseType(const json &name) {
+const std::string &parseTypeName(const json &name) {
   if (!name.is_string())
     corrupt("its dtype is not a string");
-  const DType *type = findSafetensorsType(name);
-  if (!type)
-    fail(FP8RT_UNSUPPORTED, "its dtype " + inQuotes(name) + " is not supported");
-  return *type;
+  return name.get_ref<const std::string &>();
 }
 
 struct Extent {
   int64_t begin, end;
 };
 
-/// Adds one tensor of the header to `tensors`; returns the extent of its bytes.
+/// Adds one tensor of the header to `tensors`, of an unknown type its name; returns the extent of its bytes.
 Extent parseTensor(const std::string &name, const json &entry, uint64_t dataBytes, fp8rt_tensors &tensors) {
   if (!entry.is_object())
     corrupt("it is not described by a JSON object");
-  const DType &type = parseType(field(entry, "dtype"));
+  const std::string &typeName = parseTypeName(field(entry, "dtype"));
   Shape shape = parseNumbers(field(entry, "shape"));
   Shape offsets = parseNumbers(field(entry, "data_offsets"));
   if (offsets.size() != 2 || offsets[0] > offsets[1])
     corrupt("its data_offsets are not a range");
   if (static_cast<uint64_t>(offsets[1]) > dataBytes)
     corrupt("its bytes lie beyond the end of the file; is it truncated?");
-  std::optional<uint64_t> bytes = byteSize(shape, type);
+  const DType *type = findSafetensorsType(typeName);
+  if (!type) {
+    tensors.unsupported[name] = typeName;
+    return {offsets[0], offsets[1]};
+  }
+  std::optional<uint64_t> bytes = byteSize(shape, *type);
   if (!bytes || *bytes != static_cast<uint64_t>(offsets[1] - offsets[0]))
     corrupt("its data_offsets do not fit its shape");
   char *base = static_cast<char *>(tensors.memory.get());
-  tensors.add(name, Tensor(type, std::move(shape), *bytes ? base + offsets[0] : nullptr));
+  tensors.add(name, Tensor(*type, std::move(shape), *bytes ? base + offsets[0] : nullptr));
   return {offsets[0], offsets[1]};
 }
 

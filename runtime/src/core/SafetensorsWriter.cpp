@@ -64,6 +64,8 @@ static void insertChecksum(std::string &header, const unsigned char (&length)[8]
 }
 
 void fp8rt::writeSafetensors(const fp8rt_tensors &tensors, const std::string &path) {
+  if (!tensors.unsupported.empty()) // it would be lost
+    tensors.find(tensors.unsupported.begin()->first);
   std::vector<const Item *> order = inFileOrder(tensors);
   std::string header = makeHeader(tensors, order);
   unsigned char length[8];

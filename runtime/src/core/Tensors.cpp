@@ -25,6 +25,9 @@ void fp8rt_tensors::add(const std::string &name, Tensor tensor) {
 
 const Tensor *fp8rt_tensors::find(const std::string &name) const {
   auto item = items.find(name);
+  if (auto other = unsupported.find(name); other != unsupported.end())
+    fail(FP8RT_UNSUPPORTED,
+         "tensor " + inQuotes(name) + ": its dtype " + inQuotes(other->second) + " is not supported");
   return item == items.end() ? nullptr : &item->second.tensor;
 }
 
@@ -62,6 +65,15 @@ const DLTensor *fp8rt_tensors_find(const fp8rt_tensors *tensors, const char *nam
     return nullptr;
   auto item = tensors->items.find(name);
   return item == tensors->items.end() ? nullptr : &item->second.view;
+}
+
+const char *fp8rt_tensors_unsupported(const fp8rt_tensors *tensors, uint64_t index, const char **out_dtype) {
+  if (!tensors || index >= tensors->unsupported.size())
+    return nullptr;
+  auto item = std::next(tensors->unsupported.begin(), static_cast<int64_t>(index));
+  if (out_dtype)
+    *out_dtype = item->second.c_str();
+  return item->first.c_str();
 }
 
 fp8rt_status fp8rt_tensors_add(fp8rt_tensors *tensors, const char *name, const DLTensor *tensor) {

@@ -24,12 +24,14 @@ struct fp8rt_tensors {
   /// The path it was read from, as prefix of messages; may be empty.
   std::string source;
   std::map<std::string, Item> items;
+  /// The dtypes of a file's tensors that have one that this runtime does not know, by name.
+  std::map<std::string, std::string> unsupported;
   std::map<std::string, std::string> metadata;
   /// The memory of the tensors that were read from a file.
   fp8rt::Buffer memory;
 
   void add(const std::string &name, fp8rt::Tensor tensor);
-  /// Returns null if there is none.
+  /// Returns null if there is none; throws for one of an unsupported dtype.
   const fp8rt::Tensor *find(const std::string &name) const;
 };
 
