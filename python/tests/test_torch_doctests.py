@@ -10,7 +10,8 @@ import pathlib
 import fp8.torch
 import pytest
 
-MODULES = sorted(f"fp8.torch.{path.stem}" for path in pathlib.Path(fp8.torch.__file__).parent.glob("*.py") if path.stem != "__init__")
+FOLDER = pathlib.Path(fp8.torch.__file__).parent
+MODULES = sorted(".".join(("fp8", "torch", *path.relative_to(FOLDER).with_suffix("").parts)) for path in FOLDER.rglob("*.py") if path.stem != "__init__")
 
 
 @pytest.mark.parametrize("name", MODULES)

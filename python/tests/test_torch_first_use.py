@@ -45,7 +45,7 @@ def test_passes_that_are_killed_keep_the_input(name, number, tmp_path, monkeypat
     assert "torch.aten.add" in kept.read_text()
     assert 'test_torch_first_use.py":' in kept.read_text()
     # The kept input is what the passes read.
-    assert "arith.addf" in fp8.torch._passes.run(kept.read_text())
+    assert "arith.addf" in fp8.torch.lowering._passes.run(kept.read_text())
     assert torch.equal(compile_double(), torch.full((4,), 2.0))
 
 

@@ -16,11 +16,12 @@ from torch.fx import GraphModule
 from .. import state as _state
 from .._errors import StateError, warn
 from .._report import Report
-from . import _capture, _decompose, _import
+from . import _capture
 from ._choices import Choices
 from ._graph import Graph
 from ._run import check_devices, check_options
 from ._state import State, States, described, from_arrays
+from .lowering import _decompose, _import
 
 _SCALE, _HISTORY = "scale", _state.HISTORY
 

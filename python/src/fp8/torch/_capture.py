@@ -19,8 +19,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .. import _outside
 from .._errors import Location, UnsupportedError
-from ._import import OWN_FOLDERS, clean_path, user_line
-from ._rewrites import Rewrites
+from .lowering._import import OWN_FOLDERS, clean_path, user_line
+from .lowering._rewrites import Rewrites
 
 aten = torch.ops.aten
 

@@ -15,7 +15,7 @@ from typing import Any
 from .. import _options
 from .._errors import Location, warn
 from .._library import Library
-from . import _import
+from .lowering import _import
 
 _NAMES = ("sites", "keep", "require", "first", "last", "fp8_parameters", "stochastic_rounding")
 

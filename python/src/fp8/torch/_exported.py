@@ -24,10 +24,11 @@ from .. import state as states
 from .._errors import CompileError, StateError, UnsupportedError
 from .._library import Library
 from .._report import Report
-from . import _capture, _decompose, _import
+from . import _capture
 from ._casts import Casts, pointers
 from ._run import Runner, check_devices, check_options
 from ._state import State, described, from_arrays
+from .lowering import _decompose, _import
 
 #: Inputs of one call: positional ones as a tuple, those with names as a dict; a tensor alone is the only input.
 Inputs = Any

@@ -25,12 +25,13 @@ from .._errors import CompileError, Location, StateError
 from .._library import Library
 from .._report import Report
 from ..recipe import to_text
-from . import _capture, _import
+from . import _capture
 from ._casts import Casts, advise, pointers
 from ._inference import TrainedScales
 from ._pair import Pair
 from ._run import Runner
 from ._state import State, at_line, described, from_arrays
+from .lowering import _import
 
 if TYPE_CHECKING:
     from ._backend import Backend

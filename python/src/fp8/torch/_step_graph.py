@@ -23,8 +23,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
 from .._errors import Location, UnsupportedError, warn
-from . import _capture, _decompose, _import, _optimizer
+from . import _capture, _optimizer
 from ._model import Loss
+from .lowering import _decompose, _import
 
 if TYPE_CHECKING:
     from ._train_step import TrainStep

@@ -21,12 +21,13 @@ from .. import state as _state
 from .._errors import StateError, UnsupportedError, hiding_frames
 from .._library import Library
 from .._report import Report
-from . import _capture, _import, _optimizer
+from . import _capture, _optimizer
 from ._casts import Casts, pointers
 from ._model import Loss, Numbers
 from ._run import check_devices, check_options, row_major
 from ._state import State, States, at_line, described, from_arrays
 from ._step_graph import capture_step
+from .lowering import _import
 
 
 @hiding_frames

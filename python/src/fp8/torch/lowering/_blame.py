@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from .._errors import CompileError, Location
+from ..._errors import CompileError, Location
 
 #: Whether the passes fail on graphs by name, and with which error.
 Failure = Callable[[dict[str, Graph]], "CompileError | None"]

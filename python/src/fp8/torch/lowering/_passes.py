@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from .. import _outside
-from .._errors import CompileError, UnsupportedError
+from ... import _outside
+from ..._errors import CompileError, UnsupportedError
 
 _TO_LINALG = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),"

@@ -20,7 +20,7 @@ from torch._ops import OpOverload
 from torch.fx import Graph, Node
 from torch.utils import _pytree
 
-from .. import _dtypes
+from ... import _dtypes
 from ._integers import cast_back, cast_node, set_value, value_of
 
 aten = torch.ops.aten

@@ -15,7 +15,7 @@ from typing import Any
 
 from iree.compiler import ir
 
-from .._errors import UnsupportedError
+from ..._errors import UnsupportedError
 from . import _regions
 
 

@@ -22,11 +22,11 @@ from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Graph, GraphModule, Node
 
-from .. import _compile, _process
-from .._errors import CompileError, Location, MissingToolError, UnsupportedError, warn
-from .._frameworks import INSTALL
-from .._library import Library
-from .._report import Report
+from ... import _compile, _process
+from ..._errors import CompileError, Location, MissingToolError, UnsupportedError, warn
+from ..._frameworks import INSTALL
+from ..._library import Library
+from ..._report import Report
 from . import _blame, _comparisons, _complex, _decompose, _halves, _integers
 
 try:
@@ -45,7 +45,7 @@ _LINE_OF_INPUT = re.compile(r" \(<stdin>:\d+:\d+\)|<stdin>:\d+:\d+")
 MODULE, LINE = "fp8.module", "fp8.line"
 
 #: The code in these folders is not the user's.
-OWN_FOLDERS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
+OWN_FOLDERS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.dirname(__file__)) + os.sep)
 
 
 def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[str]] | None = None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from iree.compiler import ir
 
-from .._errors import UnsupportedError
+from ..._errors import UnsupportedError
 
 #: Marks the operations whose body `fill` replaces.
 _MARK = "fp8.combines"

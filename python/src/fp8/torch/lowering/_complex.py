@@ -19,7 +19,7 @@ from torch._subclasses.complex_tensor import ComplexTensor
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from .._errors import UnsupportedError
+from ..._errors import UnsupportedError
 
 aten = torch.ops.aten
 
