@@ -37,7 +37,3 @@ def test_depthwise_convolutions(name):
 def test_depthwise_convolutions_in_halves(name):
     function, *arguments = CONVOLUTIONS[name]
     in_halves(function, *[a / 4 for a in arguments])
-
-
-def test_an_empty_batch():
-    check(lambda x, w: F.conv_transpose2d(x, w, None, 2, groups=4), torch.ones(0, 4, 5, 6), normal(4, 1, 3, 3))

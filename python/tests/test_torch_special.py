@@ -15,7 +15,7 @@ POSITIVE = EDGES[(EDGES > 0) | EDGES.isnan()]
 
 
 def around_zero(x):
-    return torch.erfc(x), torch.special.erfcx(x.clamp(-5, 30)), torch.erfinv(x.tanh() * 0.999)
+    return torch.erfc(x), torch.special.erfcx(x.clamp(-5, 30)), torch.erfinv(x / (1 + x.abs()))
 
 
 def gammas(x):
