@@ -15,7 +15,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FOLDERS = ["include", "lib", "tools", "test", "runtime", "python"]
+FOLDERS = ["include", "lib", "tools", "test", "runtime", "python", "findings"]
 FILES = [p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*")) if p.is_file()]
 SOURCES = [p for p in FILES if p.suffix in {".cpp", ".c", ".h"}]
 DOCUMENTS = [ROOT / "README.md"] + [p for p in FILES if p.suffix == ".md"]
