@@ -4,7 +4,6 @@
 """Convolutions of one channel per group, transposed and in three dimensions, through torch.compile."""
 
 import pytest
-import torch
 import torch.nn.functional as F
 from torch_compare import check, in_halves, normal
 
