@@ -55,7 +55,7 @@ Error Inputs::load(const Options &options, Program &program) {
   return Error::success();
 }
 
-/// What is wrong with a tensor of a dtype that the runtime does not have.
+/// The error of a tensor whose dtype the runtime does not have.
 static std::string describeType(StringRef key, StringRef dtype) {
   return ("tensor '" + key + "': its dtype '" + dtype + "' is not supported").str();
 }

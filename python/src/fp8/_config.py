@@ -26,7 +26,7 @@ class Config:
     cache_dir: pathlib.Path
     #: Where the tools are looked for first ($FP8_TOOLS): a build or installation folder, or its bin.
     tool_dir: pathlib.Path | None = None
-    #: Seconds after which a compilation is given up ($FP8_COMPILE_TIMEOUT); None for no limit.
+    #: Seconds after which a compilation is given up ($FP8_COMPILE_TIMEOUT). None: no limit for fp8-compile, 600 s for passes of jaxlib and torch-mlir.
     compile_timeout: float | None = None
     #: Whether a line per compilation goes to standard error, besides to the log ($FP8_VERBOSE=1).
     verbose: bool = False
