@@ -3,9 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """PyTorch's own samples of its operations through fp8.torch.backend, beside eager PyTorch: no row of `opinfo.txt` gets worse.
 
-Each commit judges some rows; `--slow` all. A row that is better than the table says fails too, with the command that
-writes it.
+Each commit judges some rows; `--slow` all. A row that is better than the table says is a warning with the command that
+writes it, and fails with `--slow`, so that the table is true where all of it was judged.
 """
+
+import warnings
 
 import opinfo
 import pytest
@@ -20,20 +22,23 @@ def judge():
     judge.close()
 
 
-def check(verdict, row):
-    """Fails for a row that is worse than the table says, or better."""
+def check(verdict, row, is_exact=True):
+    """Fails for a row that is worse than the table says; for one that is better too, or warns unless `is_exact`."""
     known = TABLE[row]
     # A difference that is documented is found as a wrong value.
     found = known if known.word == "differs" and verdict.word == "wrong" else verdict
     rank, before = opinfo.ORDER.index(found.word), opinfo.ORDER.index(known.word)
     assert rank <= before, f"{row} is worse than opinfo.txt says: it is '{verdict}', and was '{known}'"
-    assert rank == before, f"{row} is now '{verdict}', better than '{known}': write it with python python/tests/opinfo.py '{row}'"
+    better = f"{row} is now '{verdict}', better than '{known}': write it with python python/tests/opinfo.py '{row}'"
+    assert rank == before or not is_exact, better
+    if rank != before:
+        warnings.warn(better, stacklevel=2)
 
 
 @pytest.mark.slow(one_of=40)
 @pytest.mark.parametrize("row", TABLE)
-def test_row(row, judge):
-    check(judge(row), row)
+def test_row(row, judge, request):
+    check(judge(row), row, is_exact=request.config.getoption("--slow"))
 
 
 @pytest.mark.slow(one_of=80)
