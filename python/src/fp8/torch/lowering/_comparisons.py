@@ -34,7 +34,7 @@ def of_one_kind(graph: Graph) -> None:
 def _is_constant(node: Node, constants: set[Node]) -> bool:
     """Whether the elements of a node depend on no argument of the graph."""
     if node.op != "call_function":
-        return node.op == "get_attr"
+        return bool(node.op == "get_attr")
     by_size = re.search(r"_like$|^new_", getattr(getattr(node.target, "overloadpacket", None), "__name__", ""))
     return bool(by_size) or all(other in constants for other in node.all_input_nodes)
 
