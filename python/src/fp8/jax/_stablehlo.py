@@ -52,6 +52,10 @@ def _parse(source: bytes) -> ir.Module:
     """The program, without composites and chlo. It is read where jaxlib's passes run: its parser may die as they may."""
     try:
         return _lower.parse(_outside.run(_outside.JAXLIB, _PREPARE, source))
+    except CompileError as error:
+        if _QUANTIZED_TYPE in error.message:
+            raise CompileError(_QUANTIZED, _line_of(source, b"!quant.")) from None
+        raise
     except _outside.Refused as error:
         first = error.diagnostics[0]
         if _QUANTIZED_TYPE in first.message:
@@ -61,6 +65,12 @@ def _parse(source: bytes) -> ir.Module:
         if not first.location:
             raise CompileError(f"not a program in StableHLO that jaxlib {jaxlib.__version__} reads: {first.message}") from None
         raise CompileError(first.message, first.place) from None
+
+
+def _line_of(source: bytes, word: bytes) -> Location | None:
+    """The first line of a text with the word; None where there is none, as in bytecode."""
+    lines = source.splitlines() if not source.startswith(b"ML\xefR") else []
+    return next((Location(_TEXT, number, 1) for number, line in enumerate(lines, 1) if word in line), None)
 
 
 def _named(location: Location | None, name: str) -> Location:
