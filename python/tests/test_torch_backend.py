@@ -212,11 +212,8 @@ def test_buffers_that_forward_changes():
 def test_the_error_of_an_option_reaches_the_user():
     with pytest.raises(ValueError, match="pair is set by the backend"):
         fp8.torch.backend("current", pair=("a", "b"))
-    _, forward, backend = compiled(recipe="current", eps="nothing like it")
-    assert repr(backend) == "<fp8.torch.Backend current: 0 compiled>"
-    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
-        forward(next(batches(1))[0])
-    assert isinstance(raised.value.inner_exception, (fp8.CompileError, ValueError))
+    with pytest.raises(ValueError, match="eps=nothing like it is not a finite number"):
+        fp8.torch.backend("current", eps="nothing like it")
 
 
 def test_locations_are_the_users_lines():
@@ -241,15 +238,9 @@ def test_fewer_bytes_are_saved_for_backward():
     assert "f8E4M3FN" in {a["type"] for a in arguments if a["kind"] == "residual"}
 
 
-def test_complex_arguments_are_named_at_the_users_line():
-    def function(z):
-        return z.abs()  # the argument
-
-    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
-        torch.compile(function, backend=fp8.torch.backend())(torch.ones(3, dtype=torch.complex64))
-    error = raised.value.inner_exception
-    assert isinstance(error, fp8.UnsupportedError) and "is complex" in error.message and "torch.view_as_real" in error.message
-    assert "# the argument" in open(__file__).readlines()[error.location.line - 1]
+def test_complex_arguments():
+    z = torch.tensor([3 + 4j, -1j, 0])
+    torch.testing.assert_close(torch.compile(lambda z: z.abs(), backend=fp8.torch.backend("none"))(z), z.abs())
 
 
 def test_control_flow_that_has_no_form_is_named_at_the_users_line():

@@ -15,8 +15,8 @@ COUNTS = {
     "bert": (54, 42),
     "t5": (135, 99),
     "mixtral": (30, 24),
-    "vit": (51, 39),
-    "mixer": (27, 27),
+    "vit": (53, 41),
+    "mixer": (29, 29),
     "convnext": (27, 27),
 }
 FAST = ("gpt2", "mixer")

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ._halves import HALVES, rounded
+from ._integers import wrapped
 
 aten = torch.ops.aten
 
@@ -68,7 +69,7 @@ def _floor_of_integers(x: Any, y: Any, dtype: torch.dtype) -> Any:
     """From the quotient that is cut off, which is exact; torch-mlir's goes by way of f64, which has 53 bits."""
     if dtype not in (torch.int64, torch.int32):
         return NotImplemented
-    x, y = (v.to(dtype) if isinstance(v, Tensor) else torch.full((), v, dtype=dtype) for v in (x, y))
+    x, y = (v.to(dtype) if isinstance(v, Tensor) else torch.full((), wrapped(v, dtype), dtype=dtype) for v in (x, y))
     whole = torch.div(x, y, rounding_mode="trunc")
     left = x - whole * y
     return torch.where((left != 0) & ((left < 0) != (y < 0)), whole - 1, whole)
@@ -90,6 +91,12 @@ def _floor(x: Tensor, y: Tensor) -> Tensor:
     return torch.where(y == 0, quotient, down)
 
 
+def _floor_divide_or_div(x: Any, y: Any) -> Any:
+    """Small integers, which have no rule here, become the division whose numbers `_integers` cuts."""
+    result = _floor_divide(x, y)
+    return torch.div(x, y, rounding_mode="floor") if result is NotImplemented else result
+
+
 def _divide(x: Tensor, y: Any, *, rounding_mode: str | None = None) -> Any:
     return _floor_divide(x, y) if rounding_mode == "floor" else NotImplemented
 
@@ -99,8 +106,8 @@ RULES: dict[Any, Callable[..., Any]] = {
     aten.fmod.Scalar: _fmod_by_number,
     aten.remainder.Scalar: _remainder_by_number,
     aten.remainder.Scalar_Tensor: _remainder_of_number,
-    aten.floor_divide.default: _floor_divide,
-    aten.floor_divide.Scalar: _floor_divide,
+    aten.floor_divide.default: _floor_divide_or_div,
+    aten.floor_divide.Scalar: _floor_divide_or_div,
     aten.div.Tensor_mode: _divide,
     aten.div.Scalar_mode: _divide,
 }

@@ -40,6 +40,12 @@ def cut_numbers(graph: Graph) -> None:
                 node.args = tuple(_cut(graph, node, value, dtype) for value in node.args)
 
 
+def wrapped(number: int, dtype: torch.dtype) -> int:
+    """The number without the bits that a type of integers does not have."""
+    limits = torch.iinfo(dtype)
+    return (number - limits.min) % (1 << limits.bits) + limits.min
+
+
 def _common_type(node: Node) -> torch.dtype | None:
     """The type that the operands of an elementwise operation are cast to."""
     values = [value.meta["val"] if isinstance(value, Node) else value for value in node.args]
@@ -54,7 +60,7 @@ def _cut(graph: Graph, node: Node, value: Any, dtype: torch.dtype) -> Any:
         lowest, highest = torch.iinfo(dtype).min, torch.iinfo(dtype).max
         if node.target in _LIMITS:
             return max(lowest, min(value, highest))
-        return (value - lowest) % (1 << _BITS[dtype]) + lowest
+        return wrapped(value, dtype)
     if isinstance(value, Node) and _type(value) in _WIDER and value.meta["val"].dim() == 0 and _BITS[dtype] < _WIDER[_type(value)]:
         with graph.inserting_before(node):
             return cast_node(graph, value, dtype)
