@@ -13,7 +13,7 @@ python=${PYTHON:-python3}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$python" -m venv "$folder/venv" || { echo "python3 has no venv (Debian: python3-venv)"; exit 77; }
-"$folder/venv/bin/pip" install --quiet --no-deps torch==2.15.0 filelock==4.3.1 typing_extensions==4.16.0 sympy==1.14.0 mpmath==1.3.0 networkx==3.6.1 Jinja2==3.1.6 MarkupSafe==3.0.4 fsspec==2026.9.0 numpy==2.4.6 ml_dtypes==0.6.0
+"$folder/venv/bin/pip" install --quiet torch==2.15.0 numpy==2.4.6 ml_dtypes==0.6.0 # with the libraries of CUDA that torch is linked with
 "$folder/venv/bin/python" - <<'END'
 import sys
 import ml_dtypes

@@ -134,3 +134,9 @@ def test_dampening_of_a_layer_that_is_trained_later():
         return [p.detach() for p in model.parameters()]
 
     torch.testing.assert_close(run(True), run(False), rtol=1e-5, atol=1e-6)
+
+
+def test_adafactor_after_torch_compile():
+    """Dynamo wraps methods of optimizers once something was compiled."""
+    torch.compile(lambda x: x + 1, backend=fp8.torch.backend("none"))(torch.ones(3))
+    test_dampening_and_adafactor("Adafactor")

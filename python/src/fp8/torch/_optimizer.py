@@ -166,7 +166,7 @@ class _TensorFactors(TorchFunctionMode):  # type: ignore[misc]
 @contextlib.contextmanager
 def _extremes_of_tensors(optimizer: torch.optim.Optimizer) -> Iterator[None]:
     """`min` and `max` in the optimizer's module take tensors, whose values Python's own would compare."""
-    names = type(optimizer)._init_group.__globals__
+    names = inspect.unwrap(type(optimizer)._init_group).__globals__  # which dynamo wraps once something was compiled
     own = {"min": _extreme(min, torch.minimum), "max": _extreme(max, torch.maximum)}
     before = {name: names[name] for name in own if name in names}
     names.update(own)
