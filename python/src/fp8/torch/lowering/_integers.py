@@ -43,7 +43,7 @@ def cut_numbers(graph: Graph) -> None:
 def wrapped(number: int, dtype: torch.dtype) -> int:
     """The number without the bits that a type of integers does not have."""
     limits = torch.iinfo(dtype)
-    return (number - limits.min) % (1 << limits.bits) + limits.min
+    return int((number - limits.min) % (1 << limits.bits) + limits.min)
 
 
 def _common_type(node: Node) -> torch.dtype | None:
