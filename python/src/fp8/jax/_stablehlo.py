@@ -24,8 +24,8 @@ _TEXT = "-"
 _PREPARE = "builtin.module(func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo))"
 _ADVICE = "lower it to other operations before, or leave that part out of the program"
 _QUANTIZED = "quantized types (!quant.uniform) are not supported: export the program without quantization, or dequantize its tensors"
-#: The text of such a type in MLIR, whose dialect jaxlib lacks.
-_QUANTIZED_TYPE = '!"quant"<'
+#: The words of MLIR about such a type, whose dialect jaxlib lacks: of text, and of bytecode.
+_QUANTIZED_WORDS = ('!"quant"<', "dialect 'quant' is unknown")
 _DONATED, _CARRIED = "jax.buffer_donor", "tf.aliasing_output"
 
 
@@ -53,18 +53,22 @@ def _parse(source: bytes) -> ir.Module:
     try:
         return _lower.parse(_outside.run(_outside.JAXLIB, _PREPARE, source))
     except CompileError as error:
-        if _QUANTIZED_TYPE in error.message:
+        if _is_about_quantized(error.message):
             raise CompileError(_QUANTIZED, _line_of(source, b"!quant.")) from None
         raise
     except _outside.Refused as error:
         first = error.diagnostics[0]
-        if _QUANTIZED_TYPE in first.message:
+        if _is_about_quantized(first.message):
             raise CompileError(_QUANTIZED, first.place) from None
         if error.is_parsed:
             raise UnsupportedError(f"jaxlib cannot lower this: {first.message}; {_ADVICE}", first.place) from None
         if not first.location:
             raise CompileError(f"not a program in StableHLO that jaxlib {jaxlib.__version__} reads: {first.message}") from None
         raise CompileError(first.message, first.place) from None
+
+
+def _is_about_quantized(message: str) -> bool:
+    return any(words in message for words in _QUANTIZED_WORDS)
 
 
 def _line_of(source: bytes, word: bytes) -> Location | None:
