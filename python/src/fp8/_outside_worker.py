@@ -18,6 +18,7 @@ import select
 import signal
 import struct
 import sys
+import time
 import types
 from typing import Any
 
@@ -196,11 +197,14 @@ def take_channel() -> int:
 
 def end_with(channel: int, is_on: bool) -> None:
     """While it is on, the system ends this process when the other end of the socket is closed: code of a pass may hold Python's lock for ever."""
-    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
     fcntl.fcntl(channel, fcntl.F_SETOWN, os.getpid())
     flags = fcntl.fcntl(channel, fcntl.F_GETFL)
     fcntl.fcntl(channel, fcntl.F_SETFL, flags | fcntl.FASYNC if is_on else flags & ~fcntl.FASYNC)
+    # The system may still be telling of the request that was just read.
+    time.sleep(0.005)
+    signal.signal(signal.SIGIO, signal.SIG_DFL if is_on else signal.SIG_IGN)
     poll = select.poll()
     poll.register(channel, 0)
     if poll.poll(0):  # Closed before.
