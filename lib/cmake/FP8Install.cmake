@@ -11,7 +11,7 @@ set(FP8_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/FP8")
 
 foreach(root "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}/include")
   install(DIRECTORY "${root}/fp8" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-    FILES_MATCHING PATTERN "*.h" PATTERN "*.td" PATTERN "*.h.inc" PATTERN "*.cpp.inc"
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*.td" PATTERN "*.h.inc" PATTERN "*.cpp.inc"
     PATTERN CMakeFiles EXCLUDE)
 endforeach()
 
