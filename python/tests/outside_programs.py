@@ -18,13 +18,13 @@ import ctypes, os, pathlib, signal, sys, time
 sys.path.append({str(SOURCE / "fp8")!r})
 from _outside_worker import *
 channel = take_channel()
+end_with(int(sys.argv[4]))
 """
 #: Answers with the program, its own number before it. With `hang` it writes the number into a file, and holds Python's lock for ever.
 ECHO = """
 while True:
     request, program = receive_message(channel)
     if program.startswith(b"hang "):
-        end_with(channel, True)
         pathlib.Path(program[5:].decode()).write_text(str(os.getpid()))
         ctypes.PyDLL(None).sleep(300)
     send_message(channel, {}, b"%d %s" % (os.getpid(), program))

@@ -185,16 +185,23 @@ class _Worker:
     def __init__(self, package: Package) -> None:
         command = [_interpreter(package), "-I", "-S", str(_PROGRAM), package.name, _folder(package), str(sys.hexversion)]
         self._channel, theirs = socket.socketpair()
+        # Closed with this process: the other one ends then, whatever it computes.
+        lifeline, self._lifeline = os.pipe()
+        command.append(str(lifeline))
         # The file of its output has no name in any file system.
         self._messages = open(os.memfd_create("fp8-messages"), "r+b", buffering=0)
         fcntl.fcntl(self._messages, fcntl.F_SETFL, os.O_APPEND)
         with theirs, _process.interrupts_held() as deliver:
             try:
                 # A folder that is always there, and a session of its own, which Ctrl-C does not reach.
-                self.process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=self._messages, stderr=self._messages, cwd="/", start_new_session=True)
+                self.process = subprocess.Popen(
+                    command, stdin=theirs.fileno(), stdout=self._messages, stderr=self._messages, pass_fds=[lifeline], cwd="/", start_new_session=True
+                )
             except OSError as error:
                 self.close()
                 raise MissingToolError(f"no process can be started for the passes of {package}: {error}") from None
+            finally:
+                os.close(lifeline)
             _all.add(self)
         try:
             deliver()
@@ -256,6 +263,9 @@ class _Worker:
         self.close()
 
     def close(self) -> None:
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
         self._channel.close()
         self._messages.close()
 

@@ -1,10 +1,10 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The program of a process that runs passes of others, for `_outside`: python -I -S _outside_worker.py PACKAGE FOLDER HEXVERSION.
+"""The program of a process that runs passes of others, for `_outside`: python -I -S _outside_worker.py PACKAGE FOLDER HEXVERSION LIFELINE.
 
-Its standard input is a socket, on which requests and answers alternate until the other end is closed. It imports the
-bindings alone: neither this package, nor the framework, nor anything of the user's.
+Its standard input is a socket, on which requests and answers alternate until the other end is closed. LIFELINE is the number
+of a pipe that is closed when the process that asks ends. It imports the bindings alone: neither this package, nor the framework, nor anything of the user's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import select
 import signal
 import struct
 import sys
-import time
 import types
 from typing import Any
 
@@ -195,27 +194,28 @@ def take_channel() -> int:
     return channel
 
 
-def end_with(channel: int, is_on: bool) -> None:
-    """While it is on, the system ends this process when the other end of the socket is closed: code of a pass may hold Python's lock for ever."""
-    signal.signal(signal.SIGIO, signal.SIG_IGN)
+def end_with(lifeline: int) -> None:
+    """From now on the system ends this process when the other end of a pipe is closed: code of a pass may hold Python's lock for ever.
+
+    Nothing is ever written to that pipe, so the signal has no other cause.
+    """
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
-    fcntl.fcntl(channel, fcntl.F_SETOWN, os.getpid())
-    flags = fcntl.fcntl(channel, fcntl.F_GETFL)
-    fcntl.fcntl(channel, fcntl.F_SETFL, flags | fcntl.FASYNC if is_on else flags & ~fcntl.FASYNC)
-    # The system may still be telling of the request that was just read.
-    time.sleep(0.005)
-    signal.signal(signal.SIGIO, signal.SIG_DFL if is_on else signal.SIG_IGN)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | fcntl.FASYNC)
     poll = select.poll()
-    poll.register(channel, 0)
+    poll.register(lifeline, 0)
     if poll.poll(0):  # Closed before.
         raise EOFError
 
 
 def main() -> None:
     channel = take_channel()
+    *package, lifeline = sys.argv[1:]
+    end_with(int(lifeline))
     passes, problem = None, ""
     try:
-        passes = load(*sys.argv[1:])
+        passes = load(*package)
     except Exception as error:  # An import may raise any.
         problem = f"{type(error).__name__}: {error}"
     while True:
@@ -223,9 +223,7 @@ def main() -> None:
         if passes is None:
             send_message(channel, {"broken": problem})
             continue
-        end_with(channel, True)
         header, body = passes.answer(request, program)
-        end_with(channel, False)
         header["kilobytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         send_message(channel, header, body)
         passes.renew(len(program) + len(body))
