@@ -79,6 +79,108 @@ TEST_F(DevicePreparedTest, CallsOnTheCallersStream) {
   EXPECT_EQ(values<int32_t>(fp8rt_session_result(buffers.get(), 1)), (std::vector<int32_t>{11, 21, 31, 41}));
 }
 
+/// A tensor on the device with the bytes of one in host memory.
+ManagedTensor put(const GPU &gpu, const DLTensor &host, uint64_t bytes) {
+  auto tensor = make<ManagedTensor>(
+      [&](auto *out) { return fp8rt_gpu_tensor_create(gpu.get(), host.dtype, host.shape, host.ndim, out); });
+  EXPECT_EQ(fp8rt_gpu_write(gpu.get(), tensor->dl_tensor.data, host.data, bytes, nullptr), FP8RT_OK);
+  return tensor;
+}
+
+TEST_F(DevicePreparedTest, CallsInAWorkspaceOfTheCaller) {
+  ASSERT_FP8RT(prepare(gpu, state.get()));
+  Literal<uint8_t> bytes{{kDLUInt, 8, 1}, {256}, std::vector<uint8_t>(256)};
+  ManagedTensor workspace = put(gpu, bytes.view, 256);
+  auto *data = static_cast<char *>(workspace->dl_tensor.data);
+  auto enqueueAt = [&](void *where) {
+    return [=](auto... all) { return fp8rt_prepared_enqueue_in(all..., where, /*stream=*/nullptr); };
+  };
+  EXPECT_FP8RT_ERROR(call(enqueueAt(data + 16)), FP8RT_INVALID_ARGUMENT,
+                     "the workspace of entry 'main' is not aligned to 256 bytes");
+  ASSERT_FP8RT(call(enqueueAt(data)));
+  ASSERT_FP8RT(fp8rt_gpu_wait(gpu.get(), nullptr));
+  // The entry point's first kernel writes w there, then it is copied.
+  std::vector<float> left(6);
+  ASSERT_FP8RT(fp8rt_gpu_read(gpu.get(), left.data(), data, 24, nullptr));
+  EXPECT_EQ(left, values<float>(fp8rt_session_argument(buffers.get(), 0)));
+}
+
+TEST_F(DevicePreparedTest, CallsFromTheHost) {
+  Library cpu = load(CPU_FIXTURE);
+  State cpuState = newState(cpu);
+  Session cpuSession = newSession(cpu, "main", cpuState);
+  given.setIn(cpuSession);
+  ASSERT_FP8RT(prepare(gpu, state.get()));
+  std::vector<int32_t> ints(4);
+  std::vector<float> sums(values<float>(fp8rt_session_result(cpuSession.get(), 2)).size());
+  void *arguments[] = {given.w.view.data, given.m.view.data, given.x.view.data, nullptr};
+  void *results[] = {nullptr, ints.data(), sums.data(), nullptr};
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_FP8RT(fp8rt_session_step(cpuSession.get()));
+    ASSERT_FP8RT(fp8rt_prepared_call_from_host(prepared.get(), arguments, results));
+  }
+  EXPECT_EQ(given.w.data, values<float>(fp8rt_session_argument(cpuSession.get(), 0)))
+      << "a result without memory is written to its argument's";
+  EXPECT_EQ(sums, values<float>(fp8rt_session_result(cpuSession.get(), 2)));
+  EXPECT_EQ(ints, (std::vector<int32_t>{11, 21, 31, 41}));
+  EXPECT_EQ(given.x.data, (std::vector<float>{0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f})) << "arguments stay";
+}
+
+/// A result in an argument's memory, or in the state's, goes where the caller wants it.
+TEST_F(DevicePreparedTest, CallsFromTheHostWithMemoryForEveryResult) {
+  ASSERT_FP8RT(prepare(gpu, state.get()));
+  std::vector<float> w(6), sums(values<float>(fp8rt_session_result(buffers.get(), 2)).size()), scale(1);
+  std::vector<int32_t> ints(4);
+  std::vector<float> before = given.w.data;
+  void *arguments[] = {given.w.view.data, given.m.view.data, given.x.view.data, nullptr};
+  void *results[] = {w.data(), ints.data(), sums.data(), scale.data()};
+  ASSERT_FP8RT(fp8rt_prepared_call_from_host(prepared.get(), arguments, results));
+  EXPECT_EQ(given.w.data, before);
+  EXPECT_EQ(w, (std::vector<float>{1.1f, -1.8f, 3.3f, -3.6f, 5.5f, -5.4f}));
+  std::vector<float> kept(1);
+  const DLTensor *tensor = fp8rt_state_tensor(state.get(), "scale");
+  ASSERT_FP8RT(fp8rt_gpu_read(gpu.get(), kept.data(), tensor->data, 4, nullptr));
+  EXPECT_EQ(scale, kept);
+  EXPECT_EQ(scale, (std::vector<float>{0.5f}));
+}
+
+TEST_F(DevicePreparedTest, TensorsOnTheDevice) {
+  ManagedTensor tensor = put(gpu, given.x.view, 24);
+  EXPECT_EQ(tensor->dl_tensor.device.device_type, kDLCUDA);
+  EXPECT_EQ(tensor->dl_tensor.device.device_id, fp8rt_gpu_place(gpu.get()).device_id);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor->dl_tensor.data) % 256, 0u);
+  EXPECT_EQ(std::vector<int64_t>(tensor->dl_tensor.shape, tensor->dl_tensor.shape + 1), given.x.shape);
+  auto share = make<ManagedTensor>([&](auto *out) { return fp8rt_gpu_tensor_share(tensor.get(), out); });
+  auto copy = make<ManagedTensor>(
+      [&](auto *out) { return fp8rt_gpu_tensor_create(gpu.get(), kF32, given.x.shape.data(), 1, out); });
+  tensor.reset();
+  ASSERT_FP8RT(fp8rt_gpu_copy(gpu.get(), copy->dl_tensor.data, share->dl_tensor.data, 24, nullptr));
+  std::vector<float> read(6);
+  ASSERT_FP8RT(fp8rt_gpu_read(gpu.get(), read.data(), copy->dl_tensor.data, 24, nullptr));
+  EXPECT_EQ(read, given.x.data);
+  // The handle is closed first.
+  gpu.reset();
+  share.reset();
+  copy.reset();
+}
+
+TEST_F(DevicePreparedTest, TensorsThatThereAreNot) {
+  DLManagedTensor *out = nullptr;
+  int64_t negative[] = {2, -1}, large[] = {1ll << 40, 1ll << 40};
+  EXPECT_FP8RT_ERROR(fp8rt_gpu_tensor_create(gpu.get(), kF32, negative, 2, &out), FP8RT_INVALID_ARGUMENT,
+                     "the tensor is larger than memory, or a size is negative");
+  EXPECT_FP8RT_ERROR(fp8rt_gpu_tensor_create(gpu.get(), kF32, large, 2, &out), FP8RT_INVALID_ARGUMENT,
+                     "the tensor is larger than memory");
+  EXPECT_FP8RT_ERROR(fp8rt_gpu_tensor_create(gpu.get(), {kDLFloat, 32, 4}, large, 1, &out),
+                     FP8RT_INVALID_ARGUMENT, "no tensors are of type");
+  int64_t huge[] = {1ll << 40};
+  EXPECT_FP8RT_ERROR(fp8rt_gpu_tensor_create(gpu.get(), kF32, huge, 1, &out), FP8RT_OUT_OF_MEMORY,
+                     "of memory left");
+  int32_t major = 0, minor = 0;
+  EXPECT_FP8RT_ERROR(fp8rt_gpu_capability("emulator", &major, &minor), FP8RT_INVALID_ARGUMENT,
+                     "say which chip you mean");
+}
+
 TEST_F(DevicePreparedTest, HandlesKeepTheirLibraryAndDevice) {
   ASSERT_FP8RT(prepare(gpu, state.get()));
   state.reset();
@@ -125,6 +227,8 @@ TEST_F(DevicePreparedTest, WhatIsRefused) {
   prepared.reset(out);
   auto enqueue = [](auto... all) { return fp8rt_prepared_enqueue(all..., /*stream=*/nullptr); };
   EXPECT_FP8RT_ERROR(call(enqueue), FP8RT_INVALID_ARGUMENT, "prepared for the CPU, which has no streams");
+  EXPECT_FP8RT_ERROR(call(fp8rt_prepared_call_from_host), FP8RT_INVALID_ARGUMENT,
+                     "prepared for the CPU, which has no other memory");
 }
 
 } // namespace

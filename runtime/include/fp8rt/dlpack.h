@@ -83,6 +83,13 @@ typedef struct {
   uint64_t byte_offset;
 } DLTensor;
 
+/// A tensor with its owner: whoever holds it calls `deleter` once.
+typedef struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void *manager_ctx;
+  void (*deleter)(struct DLManagedTensor *self);
+} DLManagedTensor;
+
 #ifdef __cplusplus
 } // extern "C"
 #endif

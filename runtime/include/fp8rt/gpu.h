@@ -35,6 +35,35 @@ FP8RT_API void fp8rt_gpu_close(fp8rt_gpu *gpu);
 /// Returns the name of the device, as its driver has it.
 FP8RT_API const char *fp8rt_gpu_name(const fp8rt_gpu *gpu);
 
+/// Returns where the device's memory is, in tensors' descriptions: kDLCUDA and the driver's number.
+FP8RT_API DLDevice fp8rt_gpu_place(const fp8rt_gpu *gpu);
+
+/// Finds the compute capability of a GPU without opening it, as in 9 and 0 of an H100. `name` is "cuda" or
+/// "cuda:N"; the emulator has devices of all chips (FP8RT_INVALID_ARGUMENT).
+FP8RT_API fp8rt_status fp8rt_gpu_capability(const char *name, int32_t *out_major, int32_t *out_minor);
+
+/// Creates a tensor in the memory of the device: row-major, aligned to 256 bytes, with undefined elements.
+/// The device stays open for it, and any thread may call its deleter. Memory of deleted tensors is kept for
+/// the next ones, which wait for work of the device where its stream may still use it.
+FP8RT_API fp8rt_status fp8rt_gpu_tensor_create(const fp8rt_gpu *gpu, DLDataType dtype, const int64_t *shape,
+                                               int32_t ndim, DLManagedTensor **out_tensor);
+
+/// Creates another owner of the memory of a tensor that fp8rt_gpu_tensor_create or this function made. The
+/// memory is released with its last owner.
+FP8RT_API fp8rt_status fp8rt_gpu_tensor_share(const DLManagedTensor *tensor, DLManagedTensor **out_tensor);
+
+/// Copies bytes from the host to the device's memory, or from there, after the work of `stream` (a CUstream
+/// of the device's primary context; NULL is its default stream), and returns when they are copied.
+FP8RT_API fp8rt_status fp8rt_gpu_write(const fp8rt_gpu *gpu, void *target, const void *host, uint64_t bytes,
+                                       void *stream);
+FP8RT_API fp8rt_status fp8rt_gpu_read(const fp8rt_gpu *gpu, void *host, const void *source, uint64_t bytes,
+                                      void *stream);
+/// Enqueues a copy within the device's memory on `stream`.
+FP8RT_API fp8rt_status fp8rt_gpu_copy(const fp8rt_gpu *gpu, void *target, const void *source, uint64_t bytes,
+                                      void *stream);
+/// Waits for the work of `stream`.
+FP8RT_API fp8rt_status fp8rt_gpu_wait(const fp8rt_gpu *gpu, void *stream);
+
 /// Creates a state of the library in the memory of the device. fp8rt_state_tensor returns tensors there;
 /// fp8rt_state_export adds copies in host memory.
 FP8RT_API fp8rt_status fp8rt_state_create_on(const fp8rt_gpu *gpu, fp8rt_state **out_state);
@@ -69,6 +98,19 @@ FP8RT_API fp8rt_status fp8rt_prepare_on(const fp8rt_gpu *gpu, const char *entry,
 /// waits for each kernel. Returns FP8RT_INVALID_ARGUMENT if the entry point was prepared for the CPU.
 FP8RT_API fp8rt_status fp8rt_prepared_enqueue(fp8rt_prepared *prepared, void *const *arguments,
                                               void *const *results, void *stream);
+
+/// Like fp8rt_prepared_enqueue with a workspace of the caller: `workspace_bytes` of the manifest in the
+/// device's memory, aligned to 256 bytes, which must stay until the work is done. Calls with workspaces of
+/// their own may run at the same time, if they are enqueued one after the other. The handle allocates a
+/// workspace at its first call without one, which therefore cannot be captured.
+FP8RT_API fp8rt_status fp8rt_prepared_enqueue_in(fp8rt_prepared *prepared, void *const *arguments,
+                                                 void *const *results, void *workspace, void *stream);
+
+/// Like fp8rt_prepared_call on tensors in host memory, for an entry point that was prepared on a device:
+/// copies the arguments to the device, waits for the work, and copies the results back. The handle keeps
+/// memory on the device for all of them. Threads take turns.
+FP8RT_API fp8rt_status fp8rt_prepared_call_from_host(fp8rt_prepared *prepared, void *const *arguments,
+                                                     void *const *results);
 
 #ifdef __cplusplus
 } // extern "C"

@@ -27,9 +27,15 @@ struct Destroyer {
   }
 };
 
+/// Gives a tensor of DLPack back.
+struct Deleter {
+  void operator()(DLManagedTensor *tensor) const { tensor->deleter(tensor); }
+};
+
 using Checkpoints = std::unique_ptr<fp8rt_checkpoints, Destroyer<fp8rt_checkpoints_destroy>>;
 using Library = std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
 using GPU = std::unique_ptr<fp8rt_gpu, Destroyer<fp8rt_gpu_close>>;
+using ManagedTensor = std::unique_ptr<DLManagedTensor, Deleter>;
 using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;
 using Session = std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
 using Prepared = std::unique_ptr<fp8rt_prepared, Destroyer<fp8rt_prepared_destroy>>;

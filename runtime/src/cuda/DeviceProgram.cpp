@@ -63,6 +63,13 @@ int countDevices(const Driver &driver) {
   return count;
 }
 
+void checkOrdinal(const Driver &driver, int ordinal) {
+  int count = countDevices(driver);
+  if (ordinal >= count)
+    fail(FP8RT_NOT_FOUND, "there is no GPU " + std::to_string(ordinal) + ": this machine has " +
+                              std::to_string(count) + ", counted from 0");
+}
+
 /// The number of the emulator's device for these kernels: one of their very chip, else one that runs them.
 int chooseEmulated(const Driver &driver, const fp8rt_device_code &code) {
   int count = countDevices(driver), runsIt = -1;
@@ -86,10 +93,7 @@ std::shared_ptr<const Device> openDevice(const Request &request, const fp8rt_dev
   auto driver = std::make_shared<const Driver>(request.kind);
   if (request.kind == Driver::Kind::Emulator)
     return std::make_shared<const Device>(driver, chooseEmulated(*driver, code));
-  int count = countDevices(*driver);
-  if (request.ordinal >= count)
-    fail(FP8RT_NOT_FOUND, "there is no GPU " + std::to_string(request.ordinal) + ": this machine has " +
-                              std::to_string(count) + ", counted from 0");
+  checkOrdinal(*driver, request.ordinal);
   return std::make_shared<const Device>(driver, request.ordinal);
 }
 
@@ -107,6 +111,18 @@ void checkDriver(const Driver &driver, uint32_t ptxVersion) {
 }
 
 } // namespace
+
+Capability fp8rt::cuda::capabilityOfGPU(const std::string &name) {
+  Request request = parseName(name);
+  if (request.kind == Driver::Kind::Emulator)
+    fail(FP8RT_INVALID_ARGUMENT, "the emulator has devices of all chips: say which chip you mean");
+  Driver driver(request.kind);
+  checkOrdinal(driver, request.ordinal);
+  CUdevice device = 0;
+  driver.check(driver.deviceGet(&device, request.ordinal),
+               "GPU " + std::to_string(request.ordinal) + " is not found");
+  return capabilityOf(driver, device);
+}
 
 DeviceProgram::DeviceProgram(const std::string &name, std::shared_ptr<const Library> library)
     : program(std::move(library)) {

@@ -51,6 +51,9 @@ private:
   std::vector<CUdeviceptr> symbols;
 };
 
+/// Returns the capability of the GPU `name` ("cuda", "cuda:1") without opening it.
+Capability capabilityOfGPU(const std::string &name);
+
 } // namespace fp8rt::cuda
 
 /// The C ABI's handle.

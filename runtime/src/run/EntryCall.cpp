@@ -39,10 +39,7 @@ EntryCall::EntryCall(std::shared_ptr<const Library> loaded, std::shared_ptr<Memo
     fail(FP8RT_INVALID_ARGUMENT, "the state is of another library");
   if (state && state->memory() != memory)
     fail(FP8RT_INVALID_ARGUMENT, "the state is not where the calls run: create both on one device");
-  within("the workspace of entry " + inQuotes(entry.name),
-         [&] { workspace = allocateBuffer(memory, entry.workspaceBytes, entry.workspaceAlignment); });
   call.version = library->manifest().callVersion;
-  call.workspace = workspace.get();
   call.workspace_bytes = entry.workspaceBytes;
   call.allocate = allocate;
   call.allocate_context = this;
@@ -57,6 +54,13 @@ void EntryCall::setTensors(std::vector<DLTensor *> argumentViews, std::vector<DL
   call.num_results = static_cast<uint32_t>(results.size());
   call.arguments = arguments.data();
   call.results = results.data();
+}
+
+void EntryCall::setWorkspace(void *given) {
+  if (!given && !workspace)
+    within("the workspace of entry " + inQuotes(entry.name),
+           [&] { workspace = allocateBuffer(memory, entry.workspaceBytes, entry.workspaceAlignment); });
+  call.workspace = given ? given : workspace.get();
 }
 
 void EntryCall::setCommunicator(const fp8rt_communicator *with) {

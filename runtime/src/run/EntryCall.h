@@ -38,6 +38,9 @@ protected:
 
   /// Sets the descriptions that calls pass, which must not move afterwards.
   void setTensors(std::vector<DLTensor *> argumentViews, std::vector<DLTensor *> resultViews);
+  /// The workspace of all following calls: the caller's, or for null one that the entry point keeps,
+  /// allocated now unless it has been.
+  void setWorkspace(void *given);
   /// Performs the collectives of all following calls; null if there is one rank.
   void setCommunicator(const fp8rt_communicator *with);
   /// Calls the compiled code; throws its reason if it fails.

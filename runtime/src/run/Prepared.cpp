@@ -107,6 +107,7 @@ void Prepared::bindState() {
 Prepared::Prepared(std::shared_ptr<const Library> loaded, size_t index, std::shared_ptr<State> states,
                    Given givenArguments, Given givenResults)
     : EntryCall(std::move(loaded), index, std::move(states)) {
+  setWorkspace(nullptr);
   describeTensors(givenArguments, givenResults);
 }
 
@@ -149,23 +150,40 @@ void Prepared::checkAligned(const char *what, const Views &views, const std::vec
 void Prepared::operator()(void *const *argumentData, void *const *resultData) {
   setData(argumentData, resultData);
   if (launcher)
-    runOnDevice(program->device().stream(), /*waits=*/true);
+    runOnDevice(nullptr, program->device().stream(), /*waits=*/true);
   else
     orFail([&] { callFunction(); });
 }
 
-void Prepared::enqueue(void *const *argumentData, void *const *resultData, void *stream) {
+void Prepared::requireDevice(const char *what) const {
   if (!launcher)
-    fail(FP8RT_INVALID_ARGUMENT,
-         "entry " + inQuotes(entry.name) +
-             " was prepared for the CPU, which has no streams: use fp8rt_prepared_call");
-  setData(argumentData, resultData);
-  runOnDevice(static_cast<cuda::CUstream>(stream), /*waits=*/false);
+    fail(FP8RT_INVALID_ARGUMENT, "entry " + inQuotes(entry.name) + " was prepared for the CPU, which has " +
+                                     what + ": use fp8rt_prepared_call");
 }
 
-void Prepared::runOnDevice(cuda::CUstream stream, bool waits) {
+void Prepared::enqueue(void *const *argumentData, void *const *resultData, void *workspace, void *stream) {
+  requireDevice("no streams");
+  setData(argumentData, resultData);
+  runOnDevice(workspace, static_cast<cuda::CUstream>(stream), /*waits=*/false);
+}
+
+void Prepared::fromHost(void *const *argumentData, void *const *resultData) {
+  requireDevice("no other memory");
+  std::lock_guard<std::mutex> lock(turn);
+  HostCopies::Pointers given{argumentData, resultData};
+  HostCopies &there = copies ? *copies : copies.emplace(memory, entry, arguments.tensors, results.tensors);
+  there.write(given);
+  (*this)(there.pointers().arguments, there.pointers().results);
+  there.read(given, defaults);
+}
+
+void Prepared::runOnDevice(void *workspace, cuda::CUstream stream, bool waits) {
   checkAligned("argument", arguments, entry.arguments);
   checkAligned("result", results, entry.results);
+  if (workspace && reinterpret_cast<uintptr_t>(workspace) % cuda::DeviceMemory::kAlignment)
+    fail(FP8RT_INVALID_ARGUMENT,
+         "the workspace of entry " + inQuotes(entry.name) + " is not aligned to 256 bytes");
+  setWorkspace(workspace);
   cuda::Current current(program->device());
   launcher->useStream(stream);
   call.stream = stream;

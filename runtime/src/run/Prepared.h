@@ -9,9 +9,11 @@
 
 #include "../cuda/Launcher.h"
 #include "EntryCall.h"
+#include "HostCopies.h"
 
 #include "fp8rt/prepared.h"
 
+#include <mutex>
 #include <optional>
 
 namespace fp8rt {
@@ -31,8 +33,10 @@ public:
 
   /// Returns when the work is done.
   void operator()(void *const *argumentData, void *const *resultData);
-  /// On a device: enqueues the work on a stream.
-  void enqueue(void *const *argumentData, void *const *resultData, void *stream);
+  /// On a device: enqueues the work on a stream; a null workspace is the handle's own.
+  void enqueue(void *const *argumentData, void *const *resultData, void *workspace, void *stream);
+  /// On a device: the same as a call, on tensors in host memory; threads take turns.
+  void fromHost(void *const *argumentData, void *const *resultData);
   /// Performs the collectives of all following calls; null if there is one rank.
   void communicateThrough(const fp8rt_communicator *with) { setCommunicator(with); }
 
@@ -54,12 +58,15 @@ private:
   void bindState();
   void setData(void *const *argumentData, void *const *resultData);
   void checkAligned(const char *what, const Views &views, const std::vector<Value> &values) const;
-  void runOnDevice(cuda::CUstream stream, bool waits);
+  void requireDevice(const char *what) const;
+  void runOnDevice(void *workspace, cuda::CUstream stream, bool waits);
 
   Views arguments, results;
   /// The memory to use in place of a null pointer: that of the state.
   std::vector<void *> defaults;
   std::optional<cuda::Launcher> launcher; // on a device
+  std::mutex turn;                        // of calls from the host
+  std::optional<HostCopies> copies;       // for them
 };
 
 } // namespace fp8rt

@@ -51,6 +51,21 @@ fp8rt_status fp8rt_prepared_enqueue(fp8rt_prepared *prepared, void *const *argum
                                     void *stream) {
   return guarded([&] {
     required(prepared, "prepared")
-        .enqueue(&required(arguments, "arguments"), &required(results, "results"), stream);
+        .enqueue(&required(arguments, "arguments"), &required(results, "results"), nullptr, stream);
+  });
+}
+
+fp8rt_status fp8rt_prepared_enqueue_in(fp8rt_prepared *prepared, void *const *arguments, void *const *results,
+                                       void *workspace, void *stream) {
+  return guarded([&] {
+    required(prepared, "prepared")
+        .enqueue(&required(arguments, "arguments"), &required(results, "results"), workspace, stream);
+  });
+}
+
+fp8rt_status fp8rt_prepared_call_from_host(fp8rt_prepared *prepared, void *const *arguments,
+                                           void *const *results) {
+  return guarded([&] {
+    required(prepared, "prepared").fromHost(&required(arguments, "arguments"), &required(results, "results"));
   });
 }

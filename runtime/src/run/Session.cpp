@@ -72,6 +72,7 @@ Session::Session(std::shared_ptr<const cuda::DeviceProgram> onDevice, size_t ent
 }
 
 void Session::bindTensors() {
+  setWorkspace(nullptr);
   arguments.resize(entry.arguments.size());
   results.resize(entry.results.size());
   for (size_t i = 0; i < arguments.size(); ++i)
