@@ -150,17 +150,15 @@ TEST_F(DevicePreparedTest, TensorsOnTheDevice) {
   EXPECT_EQ(tensor->dl_tensor.device.device_id, fp8rt_gpu_place(gpu.get()).device_id);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor->dl_tensor.data) % 256, 0u);
   EXPECT_EQ(std::vector<int64_t>(tensor->dl_tensor.shape, tensor->dl_tensor.shape + 1), given.x.shape);
-  auto share = make<ManagedTensor>([&](auto *out) { return fp8rt_gpu_tensor_share(tensor.get(), out); });
   auto copy = make<ManagedTensor>(
       [&](auto *out) { return fp8rt_gpu_tensor_create(gpu.get(), kF32, given.x.shape.data(), 1, out); });
-  tensor.reset();
-  ASSERT_FP8RT(fp8rt_gpu_copy(gpu.get(), copy->dl_tensor.data, share->dl_tensor.data, 24, nullptr));
+  ASSERT_FP8RT(fp8rt_gpu_copy(gpu.get(), copy->dl_tensor.data, tensor->dl_tensor.data, 24, nullptr));
   std::vector<float> read(6);
   ASSERT_FP8RT(fp8rt_gpu_read(gpu.get(), read.data(), copy->dl_tensor.data, 24, nullptr));
   EXPECT_EQ(read, given.x.data);
   // The handle is closed first.
   gpu.reset();
-  share.reset();
+  tensor.reset();
   copy.reset();
 }
 

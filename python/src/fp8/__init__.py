@@ -19,9 +19,12 @@ from . import recipe, state, te
 from ._buffer import Buffer
 from ._compile import compile, opt
 from ._config import config
+from ._device import DeviceBuffer
+from ._entry import Entry
 from ._errors import CompileError, Error, Location, MissingToolError, RunError, StateError, UnsupportedError, Warning
 from ._frameworks import INSTALL
-from ._library import Entry, Library, Prepared, load
+from ._library import Library, load
+from ._prepared import Prepared
 from ._report import Report, Site
 from .state import State
 
@@ -29,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Buffer",
     "CompileError",
+    "DeviceBuffer",
     "Entry",
     "Error",
     "Library",

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from . import _cache, _options, _process, _stablehlo, _tools
+from . import _cache, _device, _options, _process, _stablehlo, _tools
 from ._config import config
 from ._errors import CompileError, hiding_frames
 from ._library import Library
@@ -48,7 +48,8 @@ def compile(  # noqa: A001 - users write fp8.compile
     calibrate: bool = False,
     pair: _options.Pair | None = None,
     carry: Any = None,
-    target: str = "cpu",
+    target: str = "auto",
+    device: str | None = None,
     cache: bool = True,
     name: str | None = None,
     **options: Any,
@@ -63,6 +64,10 @@ def compile(  # noqa: A001 - users write fp8.compile
     asked about every product. `cache=False` neither reads nor fills the cache. `name` is what the
     log calls the program.
 
+    `device` is where the library will run: "cpu", "cuda", "cuda:N", or "emulator", which runs the code for a GPU on the
+    CPU and checks every access. `target` is the chip to compile for; "auto" is the device's, sm_90a for the emulator.
+    `fp8.config` (or FP8_DEVICE and FP8_TARGET) says both for programs that do not.
+
     Raises ValueError for an option, CompileError or UnsupportedError for the program,
     MissingToolError without a compiler.
 
@@ -73,7 +78,8 @@ def compile(  # noqa: A001 - users write fp8.compile
     <fp8.Report: 1 products, 1 in FP8, 0 kept>
     """
     named = dict(recipe=recipe, sites=sites, keep=keep, require=require, first=first or None, last=last or None)
-    named |= dict(fprop=fprop, dgrad=dgrad, wgrad=wgrad, calibrate=calibrate, pair=pair, carry=carry, target=target)
+    named |= dict(fprop=fprop, dgrad=dgrad, wgrad=wgrad, calibrate=calibrate, pair=pair, carry=carry)
+    device, named["target"] = _device.resolve(device, target)
     options = {**named, **options}
     program = Program(source, name).lowered()
     if callable(keep):
@@ -81,7 +87,9 @@ def compile(  # noqa: A001 - users write fp8.compile
     defaults = {"fprop": "fp8", "dgrad": "fp8", "wgrad": "fp8", "target": "cpu"}
     options = {name: value for name, value in options.items() if name not in defaults or value != defaults[name]}
     arguments = _options.to_arguments(options)
-    return _compile_cached(program, arguments) if cache else _compile_to(program, arguments, _cache.temporary_folder(), None)
+    library = _compile_cached(program, arguments) if cache else _compile_to(program, arguments, _cache.temporary_folder(), None)
+    library.run_on(device)
+    return library
 
 
 class Program:

@@ -30,6 +30,10 @@ class Config:
     compile_timeout: float | None = None
     #: Whether a line per compilation goes to standard error, besides to the log ($FP8_VERBOSE=1).
     verbose: bool = False
+    #: Where programs run that do not say it ($FP8_DEVICE): "cpu", "cuda", "cuda:N", "emulator". None: where their arguments lie.
+    device: str | None = None
+    #: What they are compiled for ($FP8_TARGET): "cpu", "sm_89", "sm_90a", "sm_100a", "sm_120a". None: the chip of the device, on the emulator sm_90a.
+    target: str | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
         """Folders may be given as text, as in a notebook. Raises AttributeError for a setting that there is not."""
@@ -56,6 +60,8 @@ class Config:
             tool_dir=pathlib.Path(tools) if tools else None,
             compile_timeout=seconds,
             verbose=environment.get("FP8_VERBOSE", "0") not in ("", "0"),
+            device=environment.get("FP8_DEVICE") or None,
+            target=environment.get("FP8_TARGET") or None,
         )
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from . import _dtypes
 
 CPU = (1, 0)
+#: The type of a device with CUDA.
+CUDA = 2
 
 
 class DLDevice(ctypes.Structure):
@@ -36,6 +38,16 @@ class DLTensor(ctypes.Structure):
     ]
 
 
+class DLManagedTensor(ctypes.Structure):
+    pass
+
+
+DLManagedTensor._fields_ = [
+    ("tensor", DLTensor),
+    ("manager_ctx", ctypes.c_void_p),
+    ("deleter", ctypes.CFUNCTYPE(None, ctypes.POINTER(DLManagedTensor))),
+]
+
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype = ctypes.c_void_p
 _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -47,11 +59,11 @@ def tensor_of_capsule(capsule: Any) -> DLTensor:
     return DLTensor.from_address(_get_pointer(capsule, b"dltensor"))
 
 
-def describe(type_name: str, shape: Sequence[int], data: int) -> DLTensor:
-    """A row-major tensor on the CPU. The memory at `data` is the caller's."""
+def describe(type_name: str, shape: Sequence[int], data: int, place: tuple[int, int] = CPU) -> DLTensor:
+    """A row-major tensor on a device. The memory at `data` is the caller's."""
     code, bits = _dtypes.DLPACK[type_name]
     sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
-    tensor = DLTensor(data, DLDevice(*CPU), len(shape), DLDataType(code, bits, 1), sizes, None, 0)
+    tensor = DLTensor(data, DLDevice(*place), len(shape), DLDataType(code, bits, 1), sizes, None, 0)
     return tensor
 
 
@@ -93,6 +105,62 @@ class View:
         self._owner = (value, capsule)
         self.pointer = (tensor.data or 0) + tensor.byte_offset
         self.tensor = describe(self.type, shape, self.pointer)
+
+
+class DeviceView:
+    """A tensor of another package in the memory of a device with CUDA, in place.
+
+    `value` has __dlpack__, whose package orders its work before that of `stream`, or __cuda_array_interface__. Attributes:
+    `place` (DLPack's device; None where the package does not say which), `type`, `shape`, `pointer`, and `wait_for`: a stream
+    whose work comes first, where there is one. Raises TypeError for a type without a name, ValueError for gaps between rows.
+    """
+
+    def __init__(self, value: Any, stream: int) -> None:
+        self.place: tuple[int, int] | None = None
+        self.wait_for: int | None = None
+        if hasattr(value, "__dlpack__"):
+            self._from_capsule(value, stream)
+        else:
+            self._from_interface(value, value.__cuda_array_interface__)
+
+    def _from_capsule(self, value: Any, stream: int) -> None:
+        self.place = place_of(value)
+        capsule = value.__dlpack__(stream=stream or 1)  # 1 is the default stream there.
+        tensor = tensor_of_capsule(capsule)
+        kind = (tensor.dtype.code, tensor.dtype.bits)
+        if kind not in _dtypes.MLIR or tensor.dtype.lanes != 1:
+            raise TypeError(f"tensors of DLPack's type {kind} cannot be passed to a compiled library")
+        self.type, self.shape = _dtypes.MLIR[kind], tuple(tensor.shape[: tensor.ndim])
+        _require_row_major(_is_row_major(tensor, self.shape))
+        self._owner = (value, capsule)
+        self.pointer = (tensor.data or 0) + tensor.byte_offset
+
+    def _from_interface(self, value: Any, interface: dict[str, Any]) -> None:
+        dtype = np.dtype(interface["typestr"])
+        self.type, self.shape = _dtypes.from_numpy(dtype), tuple(interface["shape"])
+        strides, expected = interface.get("strides"), np.empty(0, dtype).itemsize
+        for size, stride in zip(reversed(self.shape), reversed(strides or ())):
+            _require_row_major(size == 1 or 0 in self.shape or stride == expected)
+            expected *= size
+        self._owner = (value, interface)
+        self.pointer = interface["data"][0] or 0
+        if (stream := interface.get("stream")) is not None:
+            self.wait_for = 0 if stream == 1 else int(stream)
+
+
+def _require_row_major(holds: bool) -> None:
+    if not holds:
+        raise ValueError("it is not row-major without gaps: make it contiguous")
+
+
+def place_of(value: Any) -> tuple[int, int] | None:
+    """Where an array lies, as DLPack says it; None for __cuda_array_interface__, which does not say which device."""
+    if isinstance(value, np.ndarray):
+        return CPU
+    if hasattr(value, "__dlpack_device__"):
+        kind, number = value.__dlpack_device__()
+        return int(kind), int(number)
+    return None if hasattr(value, "__cuda_array_interface__") else CPU
 
 
 def _is_row_major(tensor: DLTensor, shape: tuple[int, ...]) -> bool:

@@ -17,6 +17,8 @@ _TENSORS = ctypes.POINTER(ctypes.POINTER(_dlpack.DLTensor))
 _HANDLE, _OUT = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
 _NAME, _INDEX = ctypes.c_char_p, ctypes.c_uint32
 _TENSOR = ctypes.POINTER(_dlpack.DLTensor)
+_ADDRESS = _POINTERS = ctypes.c_void_p
+_MANAGED_OUT = ctypes.POINTER(ctypes.POINTER(_dlpack.DLManagedTensor))
 
 #: Functions that return a status.
 _CHECKED: dict[str, list[Any]] = {
@@ -27,9 +29,28 @@ _CHECKED: dict[str, list[Any]] = {
     "fp8rt_session_bind_argument": [_HANDLE, _INDEX, _TENSOR],
     "fp8rt_session_step": [_HANDLE],
     "fp8rt_prepare": [_HANDLE, _NAME, _HANDLE, _TENSORS, _INDEX, _TENSORS, _INDEX, _OUT],
-    "fp8rt_prepared_call": [_HANDLE, ctypes.c_void_p, ctypes.c_void_p],
+    "fp8rt_prepared_call": [_HANDLE, _POINTERS, _POINTERS],
+    "fp8rt_gpu_capability": [_NAME, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_int32)],
+    "fp8rt_gpu_open": [_NAME, _HANDLE, _OUT],
+    "fp8rt_gpu_tensor_create": [_HANDLE, _dlpack.DLDataType, ctypes.POINTER(ctypes.c_int64), ctypes.c_int32, _MANAGED_OUT],
+    "fp8rt_gpu_write": [_HANDLE, _ADDRESS, _ADDRESS, ctypes.c_uint64, _ADDRESS],
+    "fp8rt_gpu_read": [_HANDLE, _ADDRESS, _ADDRESS, ctypes.c_uint64, _ADDRESS],
+    "fp8rt_gpu_copy": [_HANDLE, _ADDRESS, _ADDRESS, ctypes.c_uint64, _ADDRESS],
+    "fp8rt_gpu_wait": [_HANDLE, _ADDRESS],
+    "fp8rt_state_create_on": [_HANDLE, _OUT],
+    "fp8rt_session_create_on": [_HANDLE, _NAME, _HANDLE, _OUT],
+    "fp8rt_prepare_on": [_HANDLE, _NAME, _HANDLE, _TENSORS, _INDEX, _TENSORS, _INDEX, _OUT],
+    "fp8rt_prepared_enqueue": [_HANDLE, _POINTERS, _POINTERS, _ADDRESS],
+    "fp8rt_prepared_enqueue_in": [_HANDLE, _POINTERS, _POINTERS, _ADDRESS, _ADDRESS],
+    "fp8rt_prepared_call_from_host": [_HANDLE, _POINTERS, _POINTERS],
+    "fp8rt_profiler_create": [_HANDLE, _OUT],
+    "fp8rt_session_profile": [_HANDLE, _HANDLE],
+    "fp8rt_profiler_kernel": [_HANDLE, _INDEX, ctypes.c_void_p],
 }
-_DESTROY = ["fp8rt_library_destroy", "fp8rt_state_destroy", "fp8rt_session_destroy", "fp8rt_prepared_destroy"]
+_DESTROY = [
+    *("fp8rt_library_destroy", "fp8rt_state_destroy", "fp8rt_session_destroy", "fp8rt_prepared_destroy"),
+    *("fp8rt_gpu_close", "fp8rt_profiler_destroy"),
+]
 #: The statuses (status.h) that are errors of other classes than RunError.
 _MISMATCH, _OUT_OF_MEMORY = 5, 7
 
@@ -52,6 +73,10 @@ def load() -> ctypes.CDLL:
     library.fp8rt_library_manifest.restype = ctypes.c_char_p
     library.fp8rt_state_tensor.argtypes, library.fp8rt_state_tensor.restype = [_HANDLE, _NAME], _TENSOR
     library.fp8rt_session_result.argtypes, library.fp8rt_session_result.restype = [_HANDLE, _INDEX], _TENSOR
+    library.fp8rt_gpu_place.argtypes, library.fp8rt_gpu_place.restype = [_HANDLE], _dlpack.DLDevice
+    library.fp8rt_gpu_name.argtypes, library.fp8rt_gpu_name.restype = [_HANDLE], ctypes.c_char_p
+    library.fp8rt_profiler_num_kernels.argtypes, library.fp8rt_profiler_num_kernels.restype = [_HANDLE], _INDEX
+    library.fp8rt_profiler_outside_seconds.argtypes, library.fp8rt_profiler_outside_seconds.restype = [_HANDLE], ctypes.c_double
     return library
 
 

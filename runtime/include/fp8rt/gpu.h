@@ -48,10 +48,6 @@ FP8RT_API fp8rt_status fp8rt_gpu_capability(const char *name, int32_t *out_major
 FP8RT_API fp8rt_status fp8rt_gpu_tensor_create(const fp8rt_gpu *gpu, DLDataType dtype, const int64_t *shape,
                                                int32_t ndim, DLManagedTensor **out_tensor);
 
-/// Creates another owner of the memory of a tensor that fp8rt_gpu_tensor_create or this function made. The
-/// memory is released with its last owner.
-FP8RT_API fp8rt_status fp8rt_gpu_tensor_share(const DLManagedTensor *tensor, DLManagedTensor **out_tensor);
-
 /// Copies bytes from the host to the device's memory, or from there, after the work of `stream` (a CUstream
 /// of the device's primary context; NULL is its default stream), and returns when they are copied.
 FP8RT_API fp8rt_status fp8rt_gpu_write(const fp8rt_gpu *gpu, void *target, const void *host, uint64_t bytes,

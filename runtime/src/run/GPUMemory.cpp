@@ -14,35 +14,26 @@ using namespace fp8rt;
 
 namespace {
 
-/// Memory that was allocated for a tensor. Work that was not waited for may use it until the end.
-class Block {
-public:
-  Block(std::shared_ptr<cuda::DeviceMemory> place, uint64_t bytes)
-      : memory(std::move(place)), buffer(allocateBuffer(memory, bytes)) {}
-  ~Block() { memory->expectUses(); }
+/// A DLManagedTensor with its shape and memory.
+struct Owner {
+  Owner(std::shared_ptr<cuda::DeviceMemory> place, uint64_t bytes, Shape sizes, DLDataType dtype)
+      : memory(std::move(place)), shape(std::move(sizes)), buffer(allocateBuffer(memory, bytes)) {
+    tensor.dl_tensor.data = buffer.get();
+    tensor.dl_tensor.device = memory->place();
+    tensor.dl_tensor.ndim = static_cast<int32_t>(shape.size());
+    tensor.dl_tensor.dtype = dtype;
+    tensor.dl_tensor.shape = shape.data();
+    tensor.manager_ctx = this;
+    tensor.deleter = [](DLManagedTensor *self) { delete static_cast<Owner *>(self->manager_ctx); };
+  }
+  /// Work that was not waited for may use the memory still.
+  ~Owner() { memory->expectUses(); }
 
   const std::shared_ptr<cuda::DeviceMemory> memory;
-  const Buffer buffer;
-};
-
-/// A DLManagedTensor, its shape, and its share of the memory.
-struct Owner {
-  std::shared_ptr<const Block> block;
   Shape shape;
+  const Buffer buffer;
   DLManagedTensor tensor = {};
 };
-
-DLManagedTensor *own(std::shared_ptr<const Block> block, Shape shape, DLDataType dtype) {
-  auto *owner = new Owner{std::move(block), std::move(shape)};
-  owner->tensor.dl_tensor.data = owner->block->buffer.get();
-  owner->tensor.dl_tensor.device = owner->block->memory->place();
-  owner->tensor.dl_tensor.ndim = static_cast<int32_t>(owner->shape.size());
-  owner->tensor.dl_tensor.dtype = dtype;
-  owner->tensor.dl_tensor.shape = owner->shape.data();
-  owner->tensor.manager_ctx = owner;
-  owner->tensor.deleter = [](DLManagedTensor *self) { delete static_cast<Owner *>(self->manager_ctx); };
-  return &owner->tensor;
-}
 
 const cuda::Device &deviceOf(const fp8rt_gpu *gpu) { return required(gpu, "gpu").shared->device(); }
 
@@ -80,15 +71,7 @@ fp8rt_status fp8rt_gpu_tensor_create(const fp8rt_gpu *gpu, DLDataType dtype, con
     std::optional<uint64_t> bytes = byteSize(sizes, *type);
     if (!bytes)
       fail(FP8RT_INVALID_ARGUMENT, "the tensor is larger than memory, or a size is negative");
-    out = own(std::make_shared<const Block>(memory, *bytes), std::move(sizes), dtype);
-  });
-}
-
-fp8rt_status fp8rt_gpu_tensor_share(const DLManagedTensor *tensor, DLManagedTensor **out_tensor) {
-  return guarded([&] {
-    DLManagedTensor *&out = required(out_tensor, "out_tensor");
-    const auto &owner = *static_cast<const Owner *>(required(tensor, "tensor").manager_ctx);
-    out = own(owner.block, owner.shape, owner.tensor.dl_tensor.dtype);
+    out = &(new Owner(memory, *bytes, std::move(sizes), dtype))->tensor;
   });
 }
 
