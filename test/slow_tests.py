@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Options for slow tests, and the order of files: shared by test/conftest.py and python/tests/conftest.py."""
+"""Options for slow tests, and the order of files: shared by the files conftest.py of all tests."""
 
 import collections
 import zlib

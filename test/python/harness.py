@@ -72,7 +72,7 @@ class Program:
         self.bin_dir, self.folder = bin_dir, folder
         self.source, self.library = folder / "program.mlir", folder / "program.so"
         # Libraries for a GPU run on the emulator, which reads PTX: an assembler would take a third of the time. The tests in
-        # test/Integration/Emulator/gpu ask it about every family of kernels.
+        # test/python/gpu ask it about every family of kernels.
         self.device = []
         if any(str(option).startswith("--target=sm_") for option in options):
             self.device = ["--device=emulator"]

@@ -12,7 +12,7 @@ import threading
 
 import ml_dtypes
 import numpy as np
-from test_c_abi import DLTensor, integers
+from c_abi import DLTensor, integers
 
 from harness import BF16, E4M3, E5M2, F16, F32
 

@@ -12,7 +12,7 @@
 
 std::vector<std::pair<std::string, std::string>> fp8emu_test::fixtures() {
   std::vector<std::pair<std::string, std::string>> texts;
-  for (const auto &entry : std::filesystem::directory_iterator(FP8EMU_TEST_PTX)) {
+  for (const auto &entry : std::filesystem::directory_iterator(FP8EMU_TEST_INPUTS)) {
     if (entry.path().extension() != ".ptx")
       continue;
     std::ifstream file(entry.path(), std::ios::binary);

@@ -1,4 +1,4 @@
-// Values are checked by test/python/test_scale_rules.py.
+// Values are checked by test/python/recipe/test_scale_rules.py.
 // RUN: fp8-opt %s --fp8-expand-scaling | FileCheck %s
 
 // Columns that no amax belongs to (here 1) are stepped over.

@@ -1,4 +1,4 @@
-// Current scaling in three launches; values: Integration/Emulator/gpu/test_casts.py.
+// Current scaling in three launches; values: test/python/gpu/test_casts.py.
 // RUN: fp8-opt %s --convert-fp8-to-gpu --canonicalize --cse | FileCheck %s
 
 module attributes {fp8.target = #fp8.chip<"sm_120a">} {

@@ -1,4 +1,4 @@
-// Products become launches of kernels; their values are checked in Integration/Emulator/gpu.
+// Products become launches of kernels; their values are checked in test/python/gpu.
 // RUN: fp8-opt %s -split-input-file --convert-fp8-to-gpu --canonicalize --cse | FileCheck %s
 
 // Equal products of different sizes share one kernel.

@@ -1,4 +1,4 @@
-// An update of the amax history is one launch; values: Integration/Emulator/gpu/test_history.py.
+// An update of the amax history is one launch; values: test/python/gpu/test_history.py.
 // RUN: fp8-opt %s -split-input-file --convert-fp8-to-gpu --canonicalize --cse | FileCheck %s
 
 module attributes {fp8.target = #fp8.chip<"sm_100a">} {

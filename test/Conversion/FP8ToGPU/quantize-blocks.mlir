@@ -1,4 +1,4 @@
-// Casts with a scale per block become launches of kernels of tiles; values: Integration/Emulator/gpu/test_quantize_blocks.py.
+// Casts with a scale per block become launches of kernels of tiles; values: test/python/gpu/test_quantize_blocks.py.
 // RUN: fp8-opt %s -split-input-file --remarks-filter=fp8-kernels --convert-fp8-to-gpu --canonicalize --cse -verify-diagnostics | FileCheck %s -enable-var-scope
 
 // Both directions in one kernel, which reads the tensor once: 16 loads for each of two groups of rows are one loop over them.

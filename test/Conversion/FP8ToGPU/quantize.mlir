@@ -1,4 +1,4 @@
-// Casts become launches of kernels that read their tensor once; values: Integration/Emulator/gpu/test_casts.py.
+// Casts become launches of kernels that read their tensor once; values: test/python/gpu/test_casts.py.
 // RUN: fp8-opt %s -split-input-file --remarks-filter=fp8-kernels --convert-fp8-to-gpu --canonicalize --cse -verify-diagnostics | FileCheck %s
 
 // Rows and columns in one kernel, which equal casts share; 3 x 2 tiles.

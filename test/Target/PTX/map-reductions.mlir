@@ -1,4 +1,4 @@
-// Values: Integration/Emulator/gpu/test_map_reductions.py.
+// Values: test/python/gpu/test_map_reductions.py.
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(fp8-map-reductions))' | FileCheck %s
 
 // A norm: two passes over a row, whose temporary a lane keeps for itself.

@@ -1,5 +1,5 @@
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(fp8-split-reductions))' | FileCheck %s -enable-var-scope
-// Values: Integration/Emulator/gpu/test_map_reductions.py.
+// Values: test/python/gpu/test_map_reductions.py.
 
 #id = affine_map<(i, j) -> (i, j)>
 #rows = affine_map<(i, j) -> (i)>

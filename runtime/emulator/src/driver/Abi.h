@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The types and numbers of the CUDA driver API that entry points take and return, as in
-// cuda.h of CUDA 12 and 13. The build does not need that header; test/AbiTest.cpp compares
+// cuda.h of CUDA 12 and 13. The build does not need that header; test/driver/AbiTest.cpp compares
 // the types with it where it is installed.
 
 #ifndef FP8EMU_DRIVER_ABI_H

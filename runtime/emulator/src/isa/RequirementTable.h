@@ -4,7 +4,7 @@
 //
 // The table of Requirements.cpp: "PTX ISA Notes" and "Target ISA Notes" of the
 // instructions in the PTX ISA. ptxas 13.5 agrees with it on every instruction of
-// test/ptx/requirements.txt.
+// test/inputs/requirements.txt.
 
 #ifndef FP8EMU_ISA_REQUIREMENTTABLE_H
 #define FP8EMU_ISA_REQUIREMENTTABLE_H

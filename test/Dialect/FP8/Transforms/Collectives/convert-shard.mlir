@@ -1,4 +1,4 @@
-// Collectives of the shard dialect, and what they cannot be. test/python/test_collectives.py checks the values.
+// Collectives of the shard dialect, and what they cannot be. test/python/collectives/test_collectives.py checks the values.
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics --fp8-convert-shard | FileCheck %s -enable-var-scope
 
 // CHECK: module attributes {fp8.grid = array<i64: 2, 4>}

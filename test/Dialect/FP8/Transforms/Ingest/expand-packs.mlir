@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Packed operands. Values: test/python/test_forms.py.
+// Packed operands. Values: test/python/ingest/test_forms.py.
 // RUN: fp8-opt %s --split-input-file --fp8-expand-packs -verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @padded

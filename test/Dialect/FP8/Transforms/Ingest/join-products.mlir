@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Matrix products in two ops: which become one. Values: test/python/test_forms.py.
+// Matrix products in two ops: which become one. Values: test/python/ingest/test_forms.py.
 // RUN: fp8-opt %s --split-input-file --fp8-join-products | FileCheck %s -enable-var-scope
 
 #mk = affine_map<(m, k) -> (m, k)>

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Masks that divide rows among groups. Values: test/python/test_experts.py.
+// Masks that divide rows among groups. Values: test/python/steps/test_experts.py.
 // RUN: fp8-opt %s --fp8-raise-row-groups | FileCheck %s -enable-var-scope
 
 #g = affine_map<(g, t, k) -> (g)>

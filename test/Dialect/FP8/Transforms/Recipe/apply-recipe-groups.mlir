@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Groups of rows: what is cast is the rows, once, whatever groups they belong to. Values: test/python/test_experts.py.
+// Groups of rows: what is cast is the rows, once, whatever groups they belong to. Values: test/python/steps/test_experts.py.
 // RUN: fp8-opt %s --fp8-apply-recipe='recipe=#fp8.current_scaling' | FileCheck %s -enable-var-scope --check-prefix=ONE
 // RUN: fp8-opt %s --fp8-apply-recipe='recipe=#fp8.row_scaling' | FileCheck %s -enable-var-scope --check-prefix=ROW
 // RUN: fp8-opt %s --fp8-apply-recipe='recipe=#fp8.block_scaling' | FileCheck %s -enable-var-scope --check-prefix=BLOCK

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products of groups of rows become grouped products. Values: test/python/test_experts.py.
+// Products of groups of rows become grouped products. Values: test/python/steps/test_experts.py.
 // RUN: fp8-opt %s --fp8-form-grouped-matmuls | FileCheck %s -enable-var-scope
 
 #fwd_a = affine_map<(m, n, k, g) -> (g, m, k)>

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Operands that are FP8 of the program's own. Values: test/python/test_own_fp8.py.
+// Operands that are FP8 of the program's own. Values: test/python/ingest/test_own_fp8.py.
 // RUN: fp8-opt %s --split-input-file --fp8-raise-dequantization | FileCheck %s -enable-var-scope
 
 #mk = affine_map<(m, n, k) -> (m, k)>
