@@ -6,7 +6,8 @@
 # Compiles the kernels of this folder to PTX: ptx/NAME.sm_ARCH.ptx, committed, so that
 # tests need no CUDA. Made with nvcc 13.0 (V13.0.88, PTX ISA 9.0) and the CCCL 3.0 that
 # comes with it. `./make_ptx.sh [NAME…]` makes all or those named; $NVCC names another
-# nvcc. Where ptxas lies beside nvcc, it must accept what was made.
+# nvcc. Where ptxas lies beside nvcc, it must accept what was made. Only debug has debug information: no test
+# reads that of others.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -15,10 +16,10 @@ PTXAS=${PTXAS:-$(dirname "$NVCC")/ptxas}
 
 # name, architectures, options beside -O3
 KERNELS="
-elementwise    sm_89,sm_120a         -lineinfo
+elementwise    sm_89,sm_120a
 reductions     sm_89,sm_90a
 groups         sm_89,sm_90a
-clusters       sm_90a                -lineinfo
+clusters       sm_90a
 cub_block      sm_89
 wmma           sm_89
 fp8_convert    sm_89,sm_90a,sm_100a
@@ -26,12 +27,12 @@ narrow_convert sm_120a
 half_math      sm_89,sm_90a
 math           sm_89
 integers       sm_89
-control        sm_89                 -lineinfo
+control        sm_89
 debug          sm_90a                -G
 pipelines      sm_89,sm_90a
-tma            sm_90a,sm_100a        -lineinfo
+tma            sm_90a,sm_100a
 tensor_cores   sm_89,sm_90a
-wgmma          sm_90a                -lineinfo
+wgmma          sm_90a
 dependent      sm_90a
 block_scaled   sm_120a
 tcgen05        sm_100a
