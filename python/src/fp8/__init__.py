@@ -25,7 +25,8 @@ from ._errors import CompileError, Error, Location, MissingToolError, RunError, 
 from ._frameworks import INSTALL
 from ._library import Library, load
 from ._prepared import Prepared
-from ._report import Report, Site
+from ._report import Report
+from ._site import Site
 from .state import State
 
 __version__ = "0.1.0"

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiling: programs given to fp8-compile and fp8-opt, and the libraries that come back."""
+"""Compiling: from a program to its library, by fp8-compile or from the cache; passes by fp8-opt."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-from . import _cache, _device, _options, _process, _stablehlo, _tools
+from . import _cache, _device, _options, _process, _tools
+from ._compiler import Program, Source, run_compiler
 from ._config import config
 from ._errors import CompileError, hiding_frames
 from ._library import Library
-from ._report import Report, Site
-
-Source: TypeAlias = "str | bytes | os.PathLike[str]"
+from ._report import Report
+from ._site import Site
 
 log = logging.getLogger("fp8")
 
@@ -92,36 +92,6 @@ def compile(  # noqa: A001 - users write fp8.compile
     return library
 
 
-class Program:
-    """A program as it is given to the compiler: its bytes, and the file that it lies in, if any."""
-
-    def __init__(self, source: Source, name: str | None = None) -> None:
-        self.path: str | None = None
-        if isinstance(source, os.PathLike):
-            self.path = os.path.abspath(source)
-            self.bytes = pathlib.Path(self.path).read_bytes()
-        elif isinstance(source, bytes):
-            self.bytes = source
-        elif isinstance(source, str):
-            self.bytes = source.encode()
-            if "\n" not in source and os.path.isfile(source):
-                self.path = os.path.abspath(source)
-                self.bytes = pathlib.Path(source).read_bytes()
-            elif re.fullmatch(r"\S*[./]\S*", source):
-                # No program is one word.
-                number = errno.EISDIR if os.path.isdir(source) else errno.ENOENT
-                raise OSError(number, os.strerror(number), source)
-        else:
-            raise TypeError(f"source is of type {type(source).__name__}: give text, bytes or a path")
-        self.name = name or (os.path.basename(self.path) if self.path else "program")
-
-    def lowered(self) -> Program:
-        """This program, or if it is in StableHLO the same in linalg, of which no file is known."""
-        if not _stablehlo.is_stablehlo(self.bytes):
-            return self
-        return Program(_stablehlo.to_linalg(self.bytes, self.path or "<stdin>"), self.name)
-
-
 def _compile_cached(program: Program, arguments: Sequence[str]) -> Library:
     key = _cache.make_key(program.bytes, arguments, _tools.find("fp8-compile"), program.path or "")
     start = time.perf_counter()
@@ -144,7 +114,7 @@ def _compile_to(program: Program, arguments: Sequence[str], folder: pathlib.Path
     files = ["-o", "step.so", "--report=json:report.json", "--report=text:report.txt", "--manifest=manifest.json"]
     try:
         (folder / "source.mlir").write_bytes(program.bytes)
-        _run_compiler(program, [*files, *arguments, *extra], folder)
+        run_compiler(program, [*files, *arguments, *extra], folder)
         if key is None:
             key = _cache.make_key(program.bytes, arguments, _tools.find("fp8-compile"), program.path or "")
         entry = _cache.store(key, folder)
@@ -167,23 +137,11 @@ def _keep_regex(program: Program, options: dict[str, Any], keep: Callable[[Site]
     """A regular expression of the sites that `keep` answers True for."""
     arguments = _options.to_arguments({**options, "keep": None, "require": None})
     with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
-        _run_compiler(program, ["-o", "ir.mlir", "--emit=recipe", "--report=json:report.json", *arguments], pathlib.Path(folder))
+        run_compiler(program, ["-o", "ir.mlir", "--emit=recipe", "--report=json:report.json", *arguments], pathlib.Path(folder))
         report = Report(json.loads(pathlib.Path(folder, "report.json").read_text()))
     names = sorted({site.site for site in report.sites if keep(site)})
     literal = [re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", name) for name in names]
     return f"^({'|'.join(literal)})$" if literal else None
-
-
-def _run_compiler(program: Program, arguments: Sequence[str], folder: pathlib.Path) -> str:
-    """Runs fp8-compile on a program, with `folder` as its working folder; returns what it printed."""
-    source = program.path if program.path else "-"
-    command = ["fp8-compile", source, *arguments]
-    done = _process.run(command, program.bytes, folder)
-    _process.raise_if_killed(done, program.bytes)
-    if done.returncode == 2:
-        raise ValueError(_process.in_python_words(_process.decode(done.stderr)))
-    _process.raise_or_warn(_process.decode(done.stderr), failed=done.returncode != 0, source_path=program.path)
-    return _process.decode(done.stdout)
 
 
 @hiding_frames
@@ -208,9 +166,3 @@ def opt(source: Source, pipeline: str) -> str:
         raise ValueError(re.sub(r"^[^']*: error: ", "", first))
     _process.raise_or_warn(output, failed=done.returncode != 0, source_path=program.path)
     return done.stdout.decode()
-
-
-def emit_stage(source: pathlib.Path, arguments: Sequence[str], stage: str) -> str:
-    """The IR of a program after a stage."""
-    with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
-        return _run_compiler(Program(source.read_bytes()), ["-o", "-", f"--emit={stage}", *arguments], pathlib.Path(folder))

@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from . import state as _state
 from ._buffer import Buffer
 from ._device import Device, DeviceBuffer
 from ._errors import Error, StateError, UnsupportedError, hiding_frames
+from ._loaded import Loaded
 from ._prepared import Prepared
-
-if TYPE_CHECKING:
-    from ._library import Library
 
 
 class Entry:
@@ -40,7 +38,7 @@ class Entry:
     CPU's tensors: they are copied there, the call is waited for, and the results are copied back.
     """
 
-    def __init__(self, library: Library, description: Mapping[str, Any]) -> None:
+    def __init__(self, library: Loaded, description: Mapping[str, Any]) -> None:
         self._library = library
         self.description = description
         self.name: str = description["name"]
@@ -99,7 +97,7 @@ class Entry:
 class _InPlace:
     """Calls on tensors in the memory of a device."""
 
-    def __init__(self, library: Library, entry: Entry, device: Device) -> None:
+    def __init__(self, library: Loaded, entry: Entry, device: Device) -> None:
         self._library, self._entry, self._device = library, entry, device
         self._prepared: dict[tuple[tuple[int, ...], ...], Prepared] = {}
 
@@ -148,7 +146,7 @@ class _InPlace:
                         "made in the memory of a device before: compile the program with static sizes"
                     )
             own: list[tuple[int, ...] | None] = [None] * len(self._entry.description["results"])
-            self._prepared[key] = self._library.prepare(self._entry.name, {"arguments": shapes, "results": own})
+            self._prepared[key] = Prepared(self._library, self._entry.description, {"arguments": shapes, "results": own})
         return self._prepared[key]
 
 
@@ -158,7 +156,7 @@ class Session:
     On a device the tensors are copied there and back.
     """
 
-    def __init__(self, library: Library, entry: str, device: Device | None) -> None:
+    def __init__(self, library: Loaded, entry: str, device: Device | None) -> None:
         self._device = device
         if device is None:
             self._state = _runtime.Handle("fp8rt_state_create", "fp8rt_state_destroy", library.handle)

@@ -5,22 +5,20 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import os
 import pathlib
 import shutil
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import _cache, _device, _runtime
+from . import _cache, _compiler, _device, _runtime
 from . import state as _state
 from ._config import config
-from ._device import Device
 from ._entry import Entry
 from ._errors import Error, hiding_frames
+from ._loaded import Loaded
 from ._prepared import Prepared
 from ._profile import Profile
 from ._report import Report
@@ -29,7 +27,7 @@ from ._report import Report
 STAGES = ("ingest", "recipe", "fusion", "batching", "bufferize", "kernels")
 
 
-class Library:
+class Library(Loaded):
     """A compiled library.
 
     Attributes: `path` (the shared library), `hash` (hexadecimal; the same program compiled in the
@@ -37,17 +35,12 @@ class Library:
     """
 
     def __init__(self, path: pathlib.Path, hash: str, manifest: dict[str, Any], report: Report) -> None:
-        self.path = path
+        super().__init__(path, manifest)
         self.hash = hash
-        self.manifest = manifest
         self.report = report
         self.entries = {entry["name"]: Entry(self, entry) for entry in manifest["entries"]}
         self._arguments: Sequence[str] = ()
         self._source: pathlib.Path | None = None
-        self._handle: _runtime.Handle | None = None
-        self._device_name: str | None = None
-        self._device: Device | None = None
-        self._lock = threading.RLock()
 
     @staticmethod
     def from_entry(entry: _cache.Entry, arguments: Sequence[str]) -> Library:
@@ -57,31 +50,6 @@ class Library:
         library = Library(entry.path / "step.so", entry.key.hash, manifest, report)
         library._arguments, library._source = arguments, entry.path / "source.mlir"
         return library
-
-    @property
-    def target(self) -> str:
-        """What it was compiled for: "cpu", "sm_90a", …"""
-        return str(self.manifest.get("target", "cpu"))
-
-    @property
-    def device(self) -> str:
-        """Where it runs: "cpu", "cuda", "cuda:N" or "emulator"."""
-        return "cpu" if self.target == "cpu" else self._device_name or "cuda"
-
-    def run_on(self, device: str | None) -> None:
-        """Chooses the device before the first call; None is the CPU or the first GPU. Raises ValueError for one that cannot run it."""
-        if device is not None:
-            _device.check_name(device)
-            if (device == "cpu") != (self.target == "cpu"):
-                raise ValueError(f"device={device!r} cannot run {self.path}, which is compiled for {self.target}")
-        self._device_name = device
-
-    def opened(self) -> Device | None:
-        """The device with its kernels, opened when this is first called; None for the CPU. Raises RunError where that fails."""
-        with self._lock:
-            if self._device is None and self.target != "cpu":
-                self._device = Device(self.device, self.handle)
-            return self._device
 
     def state(self) -> _state.State:
         """A new state with the initial values, a dict of arrays; empty if the program has none.
@@ -110,13 +78,11 @@ class Library:
     @hiding_frames
     def ir(self, stage: str) -> str:
         """The IR after a stage (STAGES). Raises ValueError for another stage, Error where the source is not known."""
-        from . import _compile
-
         if stage not in STAGES:
             raise ValueError(f"stage={stage!r} is none of {', '.join(STAGES)}")
         if self._source is None:
             raise Error(f"the source of {self.path} is not known: compile it with fp8.compile to see its IR")
-        return _compile.emit_stage(self._source, self._arguments, stage)
+        return _compiler.emit_stage(self._source, self._arguments, stage)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Copies the shared library, which contains its manifest, to a file; `fp8.load` reads it."""
@@ -132,15 +98,6 @@ class Library:
         `shapes` has the lists "arguments" and "results" for an entry with dynamic sizes; None in them is the manifest's shape.
         """
         return Prepared(self, self.entries[entry].description, shapes)
-
-    @property
-    def handle(self) -> ctypes.c_void_p:
-        """libfp8rt's handle; loads the library, and raises RunError where this machine cannot run it."""
-        with self._lock:
-            if self._handle is None:
-                self._handle = _runtime.Handle("fp8rt_library_load", "fp8rt_library_destroy", os.fsencode(self.path))
-        assert self._handle.value is not None
-        return self._handle.value
 
     def __repr__(self) -> str:
         return f"<fp8.Library {self.hash[:12]}: {', '.join(self.entries)}; {self.report.summary()}>"

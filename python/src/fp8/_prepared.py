@@ -8,12 +8,10 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _dlpack, _runtime
-
-if TYPE_CHECKING:
-    from ._library import Library
+from ._loaded import Loaded
 
 
 class Prepared:
@@ -28,7 +26,7 @@ class Prepared:
     aligned to 16 bytes.
     """
 
-    def __init__(self, library: Library, description: Mapping[str, Any], shapes: Mapping[str, Sequence[Sequence[int] | None]] | None) -> None:
+    def __init__(self, library: Loaded, description: Mapping[str, Any], shapes: Mapping[str, Sequence[Sequence[int] | None]] | None) -> None:
         self.arguments: list[dict[str, Any]] = description["arguments"]
         self.results: list[dict[str, Any]] = description["results"]
         self._library = library

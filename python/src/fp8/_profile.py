@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from . import _runtime
-
-if TYPE_CHECKING:
-    from ._entry import Entry
+from ._entry import Entry
 
 
 class _Kernel(ctypes.Structure):

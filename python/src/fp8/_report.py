@@ -6,46 +6,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from . import _options, _report_html, _report_table
-from ._errors import Location
-
-#: A location of the compiler's: "file:3:58" or "name (file:3:58)", where the file's name may have blanks and parentheses.
-_PLACE = re.compile(r"(?:.*? \((?=.*\)$))?(.+):([0-9]+):([0-9]+)\)?")
-
-
-@dataclass(frozen=True)
-class Site:
-    """One matrix product: its site and role, its sizes (None where dynamic), the decision and the reason."""
-
-    site: str
-    role: str
-    batch: int | None
-    m: int | None
-    n: int | None
-    k: int | None
-    decision: str
-    reason: str
-    recipe: str | None
-    formats: tuple[str, ...]
-    code: str
-    #: The place in the source, as the compiler prints locations.
-    location: str
-    entry: str = "main"
-
-    @property
-    def in_fp8(self) -> bool:
-        return self.decision == "fp8"
-
-    @property
-    def place(self) -> Location | None:
-        """The position in a file that the location has."""
-        found = _PLACE.fullmatch(self.location)
-        return Location(found[1], int(found[2]), int(found[3])) if found else None
+from ._site import Site
 
 
 class Report:

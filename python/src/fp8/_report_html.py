@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from . import _report_table
-
-if TYPE_CHECKING:
-    from ._report import Site
-    from ._report_table import Cell
+from ._report_table import Cell
+from ._site import Site
 
 _CELL = "padding:2px 8px;text-align:left;vertical-align:top"
 # Dark text on light colours, whatever the notebook's theme is.

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from ._report import Site
+from ._site import Site
 
 _ROLES = ("fprop", "dgrad", "wgrad", "other")
 

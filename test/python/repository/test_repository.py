@@ -6,7 +6,9 @@
 # flags and tests, what the compiler's libraries must not use, links in the documentation,
 # formatting of the code.
 
+import ast
 import collections
+import graphlib
 import pathlib
 import re
 import shutil
@@ -158,6 +160,33 @@ def test_only_the_emulator_includes_its_private_headers():
     users = [p for p in SOURCES if "fp8emu/" in p.read_text() and not p.is_relative_to(folder)]
     assert public and users
     assert not [name(p) for p in public + users if set(included_folders(p, folder / "src")) & rooms]
+
+
+PACKAGE = {}  # of the modules in python/src: their files by their names
+for path in (ROOT / "python/src/fp8").rglob("*.py"):
+    PACKAGE[".".join(path.relative_to(ROOT / "python/src").with_suffix("").parts).removesuffix(".__init__")] = path
+
+
+def imported_modules(module):
+    """The modules of the package that a module's import statements name, those in functions and for type checkers too."""
+    package = module.split(".") if PACKAGE[module].name == "__init__.py" else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(PACKAGE[module].read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in PACKAGE)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            source = ".".join(base + (node.module.split(".") if node.module else []))
+            for alias in node.names:
+                yield from [name for name in (f"{source}.{alias.name}", source) if name in PACKAGE][:1]
+
+
+def test_modules_of_the_package_import_each_other_in_one_direction():
+    imports = {module: set(imported_modules(module)) - {module} for module in PACKAGE}
+    assert sum(map(len, imports.values())) > len(PACKAGE)
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail("a circle of imports: " + " <- ".join(error.args[1]))
 
 
 def types_of(path):

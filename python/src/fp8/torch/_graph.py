@@ -10,7 +10,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -27,23 +27,31 @@ from .._report import Report
 from ..recipe import to_text
 from . import _capture
 from ._casts import Casts, advise, pointers
+from ._choices import Choices
 from ._inference import TrainedScales
 from ._pair import Pair
 from ._run import Runner
-from ._state import State, at_line, described, from_arrays
+from ._state import State, States, at_line, described, from_arrays
 from .lowering import _import
-
-if TYPE_CHECKING:
-    from ._backend import Backend
 
 #: Options of delayed scaling, which other recipes have not.
 _OF_DELAYED = ("margin", "amax_history_len", "amax_compute_algo", "ignore_non_finite", "executed_mask", "init")
 
 
+class Owner(Protocol):
+    """The backend, as far as a graph asks it."""
+
+    recipe: Any
+    options: dict[str, Any]
+    graphs: list[Graph]
+    states: States
+    choices: Choices
+
+
 class Graph:
     """One graph that torch.compile captured, compiled: a pair, or one function where no gradient is needed."""
 
-    def __init__(self, owner: Backend, names: Sequence[str]) -> None:
+    def __init__(self, owner: Owner, names: Sequence[str]) -> None:
         self._owner = owner
         self._names = names
         self._parts: tuple[GraphModule, GraphModule, int] | None = None

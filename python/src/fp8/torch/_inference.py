@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -14,12 +14,20 @@ from torch.fx import GraphModule
 from torch.utils.weak import WeakIdKeyDictionary
 
 from .._errors import warn
+from .._library import Library
 from ._casts import Casts, pointers
 from ._run import Runner
 from ._state import Place, State, States, columns_of, decode
 
-if TYPE_CHECKING:
-    from ._graph import Graph
+
+class Trained(Protocol):
+    """The graph, as far as it is asked."""
+
+    @property
+    def library(self) -> Library: ...
+    def first_weight(self, arguments: Sequence[Tensor]) -> Tensor | None: ...
+    def weights_of(self, arguments: Sequence[Tensor]) -> list[Tensor]: ...
+    def build_without_state(self, part: GraphModule) -> Library: ...
 
 
 class TrainedScales:
@@ -29,7 +37,7 @@ class TrainedScales:
     instead, with a warning.
     """
 
-    def __init__(self, graph: Graph, states: States, part: GraphModule, runner: Runner, casts: Casts, values: Sequence[Any]) -> None:
+    def __init__(self, graph: Trained, states: States, part: GraphModule, runner: Runner, casts: Casts, values: Sequence[Any]) -> None:
         self._graph, self._states, self._part, self._runner, self._casts, self._values = graph, states, part, runner, casts, values
         self._columns = columns_of(graph.library)
         # Made in the first call: compilation runs under PyTorch's mode of tensors without data.

@@ -11,7 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.fx.traceback
@@ -24,11 +24,8 @@ from torch.utils import _pytree
 
 from .._errors import Location, UnsupportedError, warn
 from . import _capture, _optimizer
-from ._model import Loss
+from ._model import Loss, Numbers
 from .lowering import _decompose, _import
-
-if TYPE_CHECKING:
-    from ._train_step import TrainStep
 
 
 @dataclass
@@ -40,13 +37,15 @@ class Slot:
     key: str | None = None
 
 
-def capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule, list[Slot], list[tuple[str, Tensor]]]:
+def capture_step(
+    module: Loss, numbers: Numbers, optimizer: torch.optim.Optimizer, batch: Sequence[Tensor]
+) -> tuple[GraphModule, list[Slot], list[tuple[str, Tensor]]]:
     """The graph of a step, what it updates, and the parameters and buffers that it only reads."""
-    with _capture.attributes_as_buffers(owner._module):
-        joint = _capture_joint(owner._module, batch)
-        _refuse_replaced(joint, owner._module)
-        owner._numbers.warn_of_changes()
-        tensors = {**dict(owner._module.named_parameters(remove_duplicate=False)), **dict(owner._module.named_buffers(remove_duplicate=False))}
+    with _capture.attributes_as_buffers(module):
+        joint = _capture_joint(module, batch)
+        _refuse_replaced(joint, module)
+        numbers.warn_of_changes()
+        tensors = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
     roles = [node.meta["desc"] for node in _capture.placeholders(joint)]
     results = list(_capture.output_of(joint).args[0])
     meanings = _capture.output_of(joint).meta["desc"]
@@ -65,16 +64,16 @@ def capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule
             mutated[changed] = place
     loss = next(i for i, m in enumerate(meanings) if type(m).__name__ == "PlainAOTOutput")
 
-    groups = [[p for p in group["params"] if p in trained] for group in owner.optimizer.param_groups]
+    groups = [[p for p in group["params"] if p in trained] for group in optimizer.param_groups]
     parameters = [p for group in groups for p in group]
     if not parameters:
         warn("the step trains nothing: the optimizer's parameters are frozen (requires_grad=False), or the loss does not depend on them")
-    first = _optimizer.beginning(owner.optimizer)
-    state = _optimizer.initial_state(owner.optimizer, parameters)
+    first = _optimizer.beginning(optimizer)
+    state = _optimizer.initial_state(optimizer, parameters)
     slots = [Slot(_short(trained[p]), p) for p in parameters]
     slots += [Slot(f"{key}.{_short(trained[p])}", p, key) for p in parameters for key in state[p]]
     slots += [Slot(_short(name), tensors[name]) for name in mutated]
-    update = _optimizer.trace_update(owner.optimizer, groups, state, first)
+    update = _optimizer.trace_update(optimizer, groups, state, first)
 
     places = {slot.tensor: i for i, slot in enumerate(slots) if slot.key is None}
     read = {tensors[r.target]: _short(r.target) for r in roles if hasattr(r, "target") and tensors[r.target] not in places}
@@ -96,7 +95,7 @@ def capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule
         grads = [functools.reduce(torch.add, [outputs[place] for place in gradients[p]]) for p in parameters]
         state_end = len(slots) - len(mutated)
         # The compiler keeps products under this name in high precision.
-        with torch.fx.traceback.annotate({_import.MODULE: f"update({type(owner.optimizer).__name__})"}):
+        with torch.fx.traceback.annotate({_import.MODULE: f"update({type(optimizer).__name__})"}):
             new = update(*values[: len(parameters)], *grads, *values[len(parameters) : state_end], *values[rates:first_constant])
         return [*new, *(outputs[place] for place in mutated.values()), outputs[loss]]
 
@@ -105,7 +104,7 @@ def capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule
     with _optimizer.compiling(), torch.no_grad(), torch.autocast("cpu", enabled=False), torch.fx.traceback.preserve_node_meta():
         graph = make_fx(step, tracing_mode="fake", decomposition_table=_decompose.table())(*examples)
     graph.graph.eliminate_dead_code()
-    _optimizer.write_state(owner.optimizer, state)
+    _optimizer.write_state(optimizer, state)
     return graph, slots, constants
 
 

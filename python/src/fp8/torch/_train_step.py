@@ -191,7 +191,7 @@ class _Compiled:
 
     def __init__(self, owner: TrainStep, batch: Sequence[Tensor]) -> None:
         self._optimizer = owner.optimizer
-        graph, self._slots, self._constants = capture_step(owner, batch)
+        graph, self._slots, self._constants = capture_step(owner._module, owner._numbers, owner.optimizer, batch)
         self._draws = _capture.draw_outside(graph)
         names = [slot.name for slot in self._slots] + [f"lr{i}" for i in range(len(owner.optimizer.param_groups))]
         names += [name for name, _ in self._constants] + [f"batch{i}" for i in range(len(batch))]
