@@ -7,6 +7,7 @@
 // hold its address: one that outlives the process, in a cache on disk, meets an
 // error here and not a jump to anywhere.
 
+#include "DeviceEntry.h"
 #include "xla_ffi.h"
 
 #include "fp8rt/call.h"
@@ -25,6 +26,8 @@ struct Entry {
   fp8rt_call_fn function;
   uint64_t workspaceBytes;
   uint32_t version;
+  /// In place of the function, for a GPU or its emulator.
+  std::shared_ptr<fp8_jax::DeviceEntry> onDevice;
 };
 
 /// The entry points of this process by name. Entries are added and never removed.
@@ -177,18 +180,95 @@ struct Tensors {
   }
 };
 
-/// Calls an entry point on XLA's buffers. Arguments and results are in the manifest's order; one more
-/// result is the workspace, where there is one. XLA may run several calls at the same time.
-xla_ffi::Error *call(const xla_ffi::CallFrame &frame) {
+/// The memory of XLA's buffers, in their order.
+std::vector<void *> addresses(const xla_ffi::Buffers &buffers) {
+  std::vector<void *> all;
+  for (int64_t i = 0; i < buffers.size; ++i)
+    all.push_back(buffer(buffers, i).data);
+  return all;
+}
+
+/// Gives a stage the instance of its call.
+xla_ffi::Error *find(const xla_ffi::CallFrame &frame, const Instance *&instance) {
   xla_ffi::StateArgs state{};
   state.structSize = sizeof state;
   state.context = frame.context;
   state.stage = xla_ffi::Stage::Instantiate;
   state.type = &Instance::id;
-  if (xla_ffi::Error *failure = frame.api->getState(&state))
+  xla_ffi::Error *failure = frame.api->getState(&state);
+  instance = failure ? nullptr : static_cast<const Instance *>(state.state);
+  return failure;
+}
+
+/// Null for an empty message.
+xla_ffi::Error *internalError(const xla_ffi::CallFrame &frame, const std::string &message) {
+  return message.empty() ? nullptr : makeError(frame, xla_ffi::ErrorCode::Internal, message);
+}
+
+/// Calls an entry point for GPUs on buffers of the CPU.
+xla_ffi::Error *callOnEmulator(const xla_ffi::CallFrame &frame, const Entry &entry) {
+  if (!entry.onDevice->runsOnEmulator())
+    return makeError(
+        frame, xla_ffi::ErrorCode::InvalidArgument,
+        "the function is compiled for a GPU, and its arguments lie on the CPU: put them on the GPU "
+        "with jax.device_put, or pass device=\"emulator\"");
+  return internalError(
+      frame, entry.onDevice->run(addresses(frame.arguments).data(), addresses(frame.results).data()));
+}
+
+/// The number of the GPU that a call runs on.
+xla_ffi::Error *findOrdinal(const xla_ffi::CallFrame &frame, int32_t &ordinal) {
+  xla_ffi::DeviceOrdinalArgs args{sizeof args, nullptr, frame.context, 0};
+  xla_ffi::Error *failure = frame.api->getDeviceOrdinal(&args);
+  ordinal = args.ordinal;
+  return failure;
+}
+
+/// On a GPU, before calls: loads the kernels there, which no graph can capture.
+xla_ffi::Error *openGPU(const xla_ffi::CallFrame &frame) {
+  const Instance *instance;
+  int32_t ordinal;
+  if (xla_ffi::Error *failure = find(frame, instance))
     return failure;
-  const auto &instance = *static_cast<const Instance *>(state.state);
+  if (!instance->entry.onDevice || instance->entry.onDevice->runsOnEmulator())
+    return makeError(
+        frame, xla_ffi::ErrorCode::InvalidArgument,
+        std::string("the function is compiled for ") +
+            (instance->entry.onDevice ? "the emulator" : "the CPU") +
+            ", and its arguments lie on a GPU: leave device= and target= out, or put the arguments on "
+            "the CPU");
+  if (xla_ffi::Error *failure = findOrdinal(frame, ordinal))
+    return failure;
+  return internalError(frame, instance->entry.onDevice->open(ordinal));
+}
+
+/// Enqueues an entry point's work on XLA's stream of a GPU, with its workspace in memory of XLA.
+xla_ffi::Error *callOnGPU(const xla_ffi::CallFrame &frame) {
+  const Instance *instance;
+  int32_t ordinal;
+  xla_ffi::StreamArgs stream{sizeof stream, nullptr, frame.context, nullptr};
+  if (xla_ffi::Error *failure = find(frame, instance))
+    return failure;
+  if (xla_ffi::Error *failure = findOrdinal(frame, ordinal))
+    return failure;
+  if (xla_ffi::Error *failure = frame.api->getStream(&stream))
+    return failure;
+  std::vector<void *> arguments = addresses(frame.arguments), results = addresses(frame.results);
+  void *workspace = instance->entry.workspaceBytes ? results.back() : nullptr;
+  return internalError(frame, instance->entry.onDevice->enqueue(ordinal, arguments.data(), results.data(),
+                                                                workspace, stream.stream));
+}
+
+/// Calls an entry point on XLA's buffers. Arguments and results are in the manifest's order; one more
+/// result is the workspace, where there is one. XLA may run several calls at the same time.
+xla_ffi::Error *call(const xla_ffi::CallFrame &frame) {
+  const Instance *found;
+  if (xla_ffi::Error *failure = find(frame, found))
+    return failure;
+  const Instance &instance = *found;
   const Entry &entry = instance.entry;
+  if (entry.onDevice)
+    return callOnEmulator(frame, entry);
   const xla_ffi::Buffers &args = frame.arguments, &rets = frame.results;
   size_t numResults = rets.size - (entry.workspaceBytes ? 1 : 0);
   thread_local Tensors tensors;
@@ -218,12 +298,12 @@ xla_ffi::Error *call(const xla_ffi::CallFrame &frame) {
 }
 
 /// Answers XLA's question what the handler is; false if XLA did not ask.
-bool describeHandler(const xla_ffi::CallFrame &frame, xla_ffi::TypeId stateType) {
+bool describeHandler(const xla_ffi::CallFrame &frame, xla_ffi::TypeId stateType, uint32_t traits = 0) {
   if (!frame.extension || frame.extension->type != xla_ffi::kMetadataExtension)
     return false;
   xla_ffi::Metadata &metadata = *reinterpret_cast<xla_ffi::MetadataExtension *>(frame.extension)->metadata;
   metadata.version = {sizeof metadata.version, nullptr, xla_ffi::kMajor, xla_ffi::kMinor};
-  metadata.traits = 0;
+  metadata.traits = traits;
   metadata.stateType = stateType;
   return true;
 }
@@ -247,7 +327,21 @@ xla_ffi::Error *run(const xla_ffi::CallFrame &frame, xla_ffi::Error *(*stage)(co
 extern "C" void fp8_jax_register(const char *name, void *function, uint64_t workspaceBytes,
                                  uint32_t version) {
   std::unique_lock lock(table().mutex);
-  table().entries[name] = {reinterpret_cast<fp8rt_call_fn>(function), workspaceBytes, version};
+  table().entries[name] = {reinterpret_cast<fp8rt_call_fn>(function), workspaceBytes, version, nullptr};
+}
+
+/// Makes an entry point of a library for GPUs known as `name`; it runs on the emulator with XLA's buffers of
+/// the CPU, or on the GPU that XLA calls it for. `library` and `runtime` stay as they are.
+extern "C" void fp8_jax_register_on_device(const char *name, const fp8_jax::Runtime *runtime,
+                                           const fp8rt_library *library, const char *entry, bool isEmulated,
+                                           uint32_t numArguments, uint32_t numResults,
+                                           uint64_t workspaceBytes) {
+  std::unique_lock lock(table().mutex);
+  Entry &known = table().entries[name];
+  if (!known.onDevice)
+    known = {nullptr, workspaceBytes, 0,
+             std::make_shared<fp8_jax::DeviceEntry>(*runtime, library, entry, isEmulated, numArguments,
+                                                    numResults)};
 }
 
 /// XLA's number for the type of Instance and what it knows of it, which are registered before the custom
@@ -265,6 +359,18 @@ extern "C" xla_ffi::Error *fp8_instantiate(xla_ffi::CallFrame *frame) {
 }
 extern "C" xla_ffi::Error *fp8_call(xla_ffi::CallFrame *frame) {
   return describeHandler(*frame, {}) ? nullptr : run(*frame, call);
+}
+
+/// On a GPU there is one stage more. The work of an entry point that is capturable may become a part of a
+/// graph.
+extern "C" xla_ffi::Error *fp8_open_gpu(xla_ffi::CallFrame *frame) {
+  return describeHandler(*frame, {}) ? nullptr : run(*frame, openGPU);
+}
+extern "C" xla_ffi::Error *fp8_call_gpu(xla_ffi::CallFrame *frame) {
+  return describeHandler(*frame, {}) ? nullptr : run(*frame, callOnGPU);
+}
+extern "C" xla_ffi::Error *fp8_call_gpu_capturable(xla_ffi::CallFrame *frame) {
+  return describeHandler(*frame, {}, xla_ffi::kCommandBufferCompatible) ? nullptr : run(*frame, callOnGPU);
 }
 
 // NOLINTEND(readability-identifier-naming)

@@ -128,7 +128,10 @@ struct Attributes {
   void **values;
 };
 
-enum class Stage : int { Instantiate = 0, Execute = 3 };
+enum class Stage : int { Instantiate = 0, Initialize = 2, Execute = 3 };
+
+/// The trait of a handler whose work on a GPU may be captured as a part of a graph.
+constexpr uint32_t kCommandBufferCompatible = 1;
 
 /// State that a custom call's first stage sets and its last one gets; `state` is given or filled in.
 struct StateArgs {
@@ -140,16 +143,37 @@ struct StateArgs {
   void *state;
 };
 
-/// The functions that XLA offers. More follow.
+/// On a GPU: `stream` is filled in, a CUstream.
+struct StreamArgs {
+  size_t structSize;
+  Extension *extension;
+  Context *context;
+  void *stream;
+};
+
+/// The number of the device that a call runs on is filled in.
+struct DeviceOrdinalArgs {
+  size_t structSize;
+  Extension *extension;
+  Context *context;
+  int32_t ordinal;
+};
+
+/// The functions that XLA offers. More may follow.
 struct Api {
   size_t structSize;
   Extension *extension;
   Version version;
   const InternalApi *internalApi;
   Error *(*createError)(CreateErrorArgs *);
-  void (*unused[6])();
+  void (*errorFunctions[2])();
+  void (*registerHandler)();
+  Error *(*getStream)(StreamArgs *);
+  void (*typesAndContexts[2])();
   Error *(*setState)(StateArgs *);
   Error *(*getState)(StateArgs *);
+  void (*memoryThreadsFuturesAndRuns[8])();
+  Error *(*getDeviceOrdinal)(DeviceOrdinalArgs *);
 };
 
 /// One call of a handler. More members follow.

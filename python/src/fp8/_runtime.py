@@ -10,7 +10,7 @@ import functools
 import os
 from typing import Any
 
-from . import _dlpack, _tools
+from . import _dlpack, _options, _tools
 from ._errors import Error, MissingToolError, RunError, StateError
 
 _TENSORS = ctypes.POINTER(ctypes.POINTER(_dlpack.DLTensor))
@@ -107,7 +107,7 @@ def check(status: int) -> None:
     """Raises what a status means, with the text of this thread's last error."""
     if status == 0:
         return
-    text = load().fp8rt_last_error().decode()
+    text = _options.python_names(load().fp8rt_last_error().decode())
     if status == _OUT_OF_MEMORY:
         raise MemoryError(text)
     kind: type[Error] = StateError if status == _MISMATCH else RunError

@@ -5,6 +5,7 @@
 
 import functools
 import gc
+import pathlib
 import threading
 
 import fp8
@@ -315,3 +316,31 @@ def test_profiles(device):
     assert all(kernel.operations == 2 * 32 * 64 * 32 and kernel.milliseconds > 0 for kernel in products)
     assert profile.outside_milliseconds >= 0
     assert f"{products[0].milliseconds:10.3f}      2  {products[0].name} [products] matmul0\n" in str(profile)
+
+
+@pytest.fixture
+def gpus(request, monkeypatch):
+    """GPUs of all chips: the emulator is a driver of CUDA, and this machine has no other."""
+    monkeypatch.setenv("FP8RT_CUDA_DRIVER", str(pathlib.Path(request.config.getoption("--build")).resolve() / "lib" / "fp8emu" / "libcuda.so.1"))
+    _device.chip_of.cache_clear()
+    yield {_device.chip_of(f"cuda:{number}"): f"cuda:{number}" for number in range(4)}
+    _device.chip_of.cache_clear()
+
+
+def test_gpus(gpus):
+    assert sorted(gpus) == ["sm_100a", "sm_120a", "sm_89", "sm_90a"]
+    library = fp8.compile(STEP, device=gpus["sm_89"], **OPTIONS)
+    assert (library.target, library.device) == ("sm_89", gpus["sm_89"])
+    state = library.state()
+    assert isinstance(state["scale"], fp8.DeviceBuffer) and state["scale"].device == gpus["sm_89"]
+    check_same(steps(library, *map(library.put, inputs()), state), on_chip("sm_89"))
+    with pytest.raises(ValueError, match=r"main, argument arg0: it lies on the CPU, and all tensors of a call lie on cuda:\d \(fp8emu sm_89\): move"):
+        library.entries["main"](*inputs(), state=state)
+    other = fp8.compile(STEP, device=gpus["sm_90a"], **OPTIONS)
+    with pytest.raises(ValueError, match=r"main, argument arg0: it lies on cuda:\d, and all tensors of a call lie on cuda:\d \(fp8emu sm_89\)"):
+        library.entries["main"](*map(other.put, inputs()), state=state)
+    wrong = fp8.compile(STEP, device=gpus["sm_89"], target="sm_90a", **OPTIONS)
+    with pytest.raises(fp8.StateError, match="the library's kernels are for sm_90a, fp8emu sm_89 is sm_89: compile the program with target=sm_89"):
+        wrong.state()
+    with pytest.raises(fp8.RunError, match="there is no GPU 4: this machine has 4, counted from 0"):
+        fp8.compile(STEP, device="cuda:4", **OPTIONS)

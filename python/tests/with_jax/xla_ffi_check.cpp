@@ -29,6 +29,8 @@ SAME_VALUE(ErrorCode::InvalidArgument, XLA_FFI_Error_Code_INVALID_ARGUMENT);
 SAME_VALUE(ErrorCode::FailedPrecondition, XLA_FFI_Error_Code_FAILED_PRECONDITION);
 SAME_VALUE(ErrorCode::Internal, XLA_FFI_Error_Code_INTERNAL);
 SAME_VALUE(Stage::Instantiate, XLA_FFI_ExecutionStage_INSTANTIATE);
+SAME_VALUE(Stage::Initialize, XLA_FFI_ExecutionStage_INITIALIZE);
+SAME_VALUE(kCommandBufferCompatible, XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE);
 SAME_VALUE(Stage::Execute, XLA_FFI_ExecutionStage_EXECUTE);
 
 #define SAME_TYPE(NAME) SAME_VALUE(ElementType::NAME, XLA_FFI_DataType_##NAME)
@@ -116,12 +118,24 @@ SAME_FIELD(Attributes, values, XLA_FFI_Attrs, attrs);
 SAME_STATE(XLA_FFI_State_Set_Args);
 SAME_STATE(XLA_FFI_State_Get_Args);
 
+SAME_SIZE(StreamArgs, XLA_FFI_Stream_Get_Args);
+SAME_HEAD(StreamArgs, XLA_FFI_Stream_Get_Args);
+SAME_FIELD(StreamArgs, context, XLA_FFI_Stream_Get_Args, ctx);
+SAME_FIELD(StreamArgs, stream, XLA_FFI_Stream_Get_Args, stream);
+
+SAME_SIZE(DeviceOrdinalArgs, XLA_FFI_DeviceOrdinal_Get_Args);
+SAME_HEAD(DeviceOrdinalArgs, XLA_FFI_DeviceOrdinal_Get_Args);
+SAME_FIELD(DeviceOrdinalArgs, context, XLA_FFI_DeviceOrdinal_Get_Args, ctx);
+SAME_FIELD(DeviceOrdinalArgs, ordinal, XLA_FFI_DeviceOrdinal_Get_Args, device_ordinal);
+
 SAME_HEAD(Api, XLA_FFI_Api);
 SAME_FIELD(Api, version, XLA_FFI_Api, api_version);
 SAME_FIELD(Api, internalApi, XLA_FFI_Api, internal_api);
 SAME_FIELD(Api, createError, XLA_FFI_Api, XLA_FFI_Error_Create);
 SAME_FIELD(Api, setState, XLA_FFI_Api, XLA_FFI_State_Set);
 SAME_FIELD(Api, getState, XLA_FFI_Api, XLA_FFI_State_Get);
+SAME_FIELD(Api, getStream, XLA_FFI_Api, XLA_FFI_Stream_Get);
+SAME_FIELD(Api, getDeviceOrdinal, XLA_FFI_Api, XLA_FFI_DeviceOrdinal_Get);
 static_assert(sizeof(xla_ffi::Api) <= sizeof(XLA_FFI_Api), "Api");
 
 SAME_HEAD(CallFrame, XLA_FFI_CallFrame);

@@ -16,12 +16,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .. import _dtypes, _runtime, _tools
+from .. import _device, _dtypes, _runtime, _tools
 from .._errors import MissingToolError
 from .._library import Library
 from . import _complex, _devices
 
 _TARGET = "fp8_call"
+#: The same on GPUs, for entry points that may be parts of graphs (XLA's command buffers).
+_CAPTURABLE = "fp8_call_in_graphs"
 
 
 class Call:
@@ -33,9 +35,12 @@ class Call:
 
     def __init__(self, library: Library, entry: str, dtypes: Sequence[Any] = ()) -> None:
         description = library.entries[entry].description
-        self._name = f"{library.hash}/{entry}"
-        workspace = int(description.get("workspace_bytes") or 0)
+        is_emulated = library.device == _device.EMULATOR
+        self._name = f"{library.hash}/{entry}{'@emulator' if is_emulated else ''}"
+        # The emulator's is in its own memory.
+        workspace = 0 if is_emulated else int(description.get("workspace_bytes") or 0)
         _register(self._name, library, entry, workspace)
+        self._target = _CAPTURABLE if library.device.startswith("cuda") and description.get("capturable") else _TARGET
         self._arguments, results = description["arguments"], description["results"]
         types = [*dtypes, *(_dtypes.to_numpy(r["type"]) for r in results[len(dtypes) :])]
         self._results = [jax.ShapeDtypeStruct(tuple(r["shape"]), type) for r, type in zip(results, types)]
@@ -49,7 +54,7 @@ class Call:
         """The entry point's results; arrays and results are in the manifest's order."""
         arrays = _devices.on_one_device(_devices.varying_alike(arrays))
         results = _devices.results_varying_as(arrays, self._results)
-        call = jax.ffi.ffi_call(_TARGET, results, input_output_aliases=self._aliases, vmap_method="sequential")
+        call = jax.ffi.ffi_call(self._target, results, input_output_aliases=self._aliases, vmap_method="sequential")
         return list(call(*arrays, entry=self._name))[: len(self._names)]
 
     def with_state(self, arrays: Sequence[Any], state: Mapping[str, Any], reason: str) -> tuple[list[Any], dict[str, Any]]:
@@ -113,10 +118,34 @@ def _weakly_typed(array: Any) -> Any:
 
 def _register(name: str, library: Library, entry: str, workspace: int) -> None:
     _runtime.load()  # And with it libomp.
-    _ = library.handle  # Raises where this machine cannot run the library.
+    handle = library.handle  # Raises where this machine cannot run the library.
+    if library.target != "cpu":
+        description = library.entries[entry].description
+        _kept.append(library)
+        counts = len(description["arguments"]), len(description["results"])
+        is_emulated = library.device == _device.EMULATOR
+        _ffi_library().fp8_jax_register_on_device(name.encode(), ctypes.byref(_functions()), handle, entry.encode(), is_emulated, *counts, workspace)
+        return
     function = getattr(_loaded(str(library.path)), f"fp8_call_{entry}")
     version = int(library.manifest.get("call") or 1)
     _ffi_library().fp8_jax_register(name.encode(), ctypes.cast(function, ctypes.c_void_p), workspace, version)
+
+
+#: Libraries for GPUs, which XLA may call as long as the process lives.
+_kept: list[Library] = []
+
+
+class _Runtime(ctypes.Structure):
+    """fp8_jax::Runtime."""
+
+    names = ("fp8rt_gpu_open", "fp8rt_prepare_on", "fp8rt_prepared_enqueue_in", "fp8rt_prepared_call_from_host", "fp8rt_last_error")
+    _fields_ = [(name, ctypes.c_void_p) for name in names]
+
+
+@functools.cache
+def _functions() -> _Runtime:
+    runtime = _runtime.load()
+    return _Runtime(*(ctypes.cast(getattr(runtime, name), ctypes.c_void_p) for name in _Runtime.names))
 
 
 @functools.cache
@@ -135,10 +164,20 @@ def _ffi_library() -> ctypes.CDLL:
         raise MissingToolError(f"{path} cannot be loaded: {error}") from None
     library.fp8_jax_register.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32]
     library.fp8_jax_register.restype = None
+    library.fp8_jax_register_on_device.argtypes = [
+        *(ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_bool),
+        *(ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64),
+    ]
+    library.fp8_jax_register_on_device.restype = None
     instance = {"type_id": _capsule_from(library.fp8_jax_type_id), "type_info": _capsule_from(library.fp8_jax_type_info)}
     jax.ffi.register_ffi_type(_TARGET, instance, platform="cpu")
     stages = {"instantiate": jax.ffi.pycapsule(library.fp8_instantiate), "execute": jax.ffi.pycapsule(library.fp8_call)}
-    jax.ffi.register_ffi_target(_TARGET, stages, platform="cpu")
+    for name in (_TARGET, _CAPTURABLE):
+        jax.ffi.register_ffi_target(name, stages, platform="cpu")
+    jax.ffi.register_ffi_type(_TARGET, instance, platform="CUDA")
+    for name, function in ((_TARGET, library.fp8_call_gpu), (_CAPTURABLE, library.fp8_call_gpu_capturable)):
+        stages = {"instantiate": library.fp8_instantiate, "initialize": library.fp8_open_gpu, "execute": function}
+        jax.ffi.register_ffi_target(name, {stage: jax.ffi.pycapsule(call) for stage, call in stages.items()}, platform="CUDA")
     return library
 
 

@@ -22,7 +22,7 @@ from .. import _compile, _outside
 from .._errors import hiding_frames
 from .._library import Library
 from .._report import Report
-from . import _call, _devices, _jit, _leaves, _lower, _places, _program
+from . import _call, _devices, _jit, _leaves, _lower, _places, _program, _target
 
 _STATELESS = "a differentiable function of JAX cannot update a state in its backward pass"
 _ADVICE = 'use recipe="current", "row", "block" or "mxfp8" here, or fp8.jax.jit for the whole step'
@@ -92,11 +92,11 @@ class Function:
         leaves, tree = jax.tree.flatten(wrapped)
         _devices.refuse_explicit_shardings(leaves)
         types = tuple(_type(leaf) for leaf in leaves)
-        key = (tree, tuple((t.shape, t.dtype, t.weak_type) for t in types), _program.trace_context())
+        key = (tree, tuple((t.shape, t.dtype, t.weak_type) for t in types), _program.trace_context(), place := _target.place_of(leaves))
         with self._lock:
             if key not in self._pairs:
                 _leaves.check_static(wrapped)
-                self._pairs[key] = _Pair(self._fun, jax.tree.unflatten(tree, types), self._options)
+                self._pairs[key] = _Pair(self._fun, jax.tree.unflatten(tree, types), _target.chosen(self._options, place))
             return self._pairs[key], leaves
 
     def __reduce__(self) -> Any:

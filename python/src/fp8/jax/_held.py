@@ -43,7 +43,7 @@ class Held:
 
     def adopt(self, program: Program) -> None:
         """Starts with the state that was set before the first call, or with the program's initial one."""
-        state = self.pending if self.pending is not None else program.library.state()
+        state = self.pending if self.pending is not None else _state.initial(program.library.manifest)
         _state.check(state, program.library.manifest)
         self.layout = program.layout
         self._take(state)

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 
+from .. import _device
 from ._chosen import Argnames, Argnums
 from ._step import Step
 
@@ -30,7 +31,8 @@ def jit(
     """jax.jit with the function's matrix products in FP8: returns a `Step`.
 
     The arguments of the second line are jax.jit's, `options` are those of fp8.compile (sites,
-    keep, first, last, require, …). Also a decorator: `@fp8.jax.jit(recipe="current")`.
+    keep, first, last, require, …). The step runs where its arguments lie, on the CPU or on a GPU; with
+    `device="emulator"` the code for a GPU (`target="sm_90a"`) runs on the CPU and is checked there. Also a decorator: `@fp8.jax.jit(recipe="current")`.
     `keep_unused=False` is not available: unused arguments are always kept.
 
     >>> import jax.numpy as jnp
@@ -56,13 +58,13 @@ def jit(
 
 
 def check_options(where: str, options: Mapping[str, Any], function: Callable[..., Any]) -> None:
-    """Raises for options that are found without the user, for another target than the CPU, and for a misspelt argument of `function`."""
+    """Raises for options that are found without the user, for a device that is none, and for a misspelt argument of `function`."""
+    if (device := options.get("device")) is not None:
+        _device.check_name(device)
     for name, value in options.items():
         if name in ("pair", "carry", "name"):
             raise TypeError(f"{name}= is not an option of {where}, which finds it by itself")
-        if name == "target" and value != "cpu":
-            raise ValueError(f"target={value!r}: {where} runs on the CPU; fp8.compile compiles StableHLO of jax.export for GPUs")
-        if name in inspect.signature(jax.jit).parameters and name not in inspect.signature(function).parameters:
+        if name in inspect.signature(jax.jit).parameters and name != "device" and name not in inspect.signature(function).parameters:
             if value is None:
                 continue
             raise TypeError(f"{where} has no argument {name}, which jax.jit has: compiled code runs whole, and on the one device that its arguments are on")

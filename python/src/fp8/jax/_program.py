@@ -16,7 +16,7 @@ from .. import recipe as _recipe
 from .. import state as _state
 from .._errors import CompileError
 from .._library import Library
-from . import _algorithms, _call, _devices, _lower, _places
+from . import _algorithms, _call, _devices, _lower, _places, _target
 from ._casts import Casts
 
 NOT_TRANSFORMABLE = (
@@ -29,6 +29,7 @@ class Program:
     """The function compiled for arguments of one structure, shapes and types."""
 
     def __init__(self, number: int, fun: Callable[..., Any], traced: Any, donated: Sequence[bool], options: Mapping[str, Any]) -> None:
+        options = _target.chosen(options, _target.current())
         #: Among the programs of its step.
         self.number = number
         name = getattr(fun, "__name__", "step")

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from .. import _outside
-from . import _devices, _leaves
+from . import _devices, _leaves, _target
 from ._chosen import Chosen, is_traced, parameters_of
 from ._program import Program, trace_context
 
@@ -110,7 +110,7 @@ class Programs:
             with jax.disable_jit(False):
                 return self.of(args, kwargs), self.arrays(args, kwargs)
         _devices.refuse_explicit_shardings([leaf for leaf in leaves if is_traced(leaf)])
-        key = (tree, tuple(jax.typeof(leaf) if is_traced(leaf) else leaf for leaf in leaves), trace_context())
+        key = (tree, tuple(jax.typeof(leaf) if is_traced(leaf) else leaf for leaf in leaves), trace_context(), _target.current())
         with self._lock:
             if key not in self._programs:
                 _outside.start(_outside.JAXLIB)
@@ -127,5 +127,6 @@ class Programs:
         """The program for concrete or abstract arguments, without running it."""
         found: list[Program] = []
         probe = self.jitted(lambda _, *args, **kwargs: found.append(self.of_traced(args, kwargs)[0]))
-        self.with_static_leaves(lambda args, kwargs: probe.trace({}, *args, **kwargs) and None, args, kwargs)
+        with _target.at(_target.place_of(jax.tree.leaves((args, kwargs)))):
+            self.with_static_leaves(lambda args, kwargs: probe.trace({}, *args, **kwargs) and None, args, kwargs)
         return found[0]

@@ -23,7 +23,7 @@ from jax.interpreters import partial_eval
 from .. import state as _state
 from .._errors import StateError, hide_frames, hiding_frames
 from .._report import Report
-from . import _call, _leaves
+from . import _call, _leaves, _target
 from ._casts import Sources
 from ._chosen import TRACER
 from ._compiled import Lowered
@@ -95,8 +95,10 @@ class Step:
         #: That program's number, and its casts of weights by name.
         self._casts: dict[int, dict[str, Any]] = {}
         self._sources: Sources | None = None
-        self._stepper = self._programs.jitted(self._traced_step, donate_state=True)
-        self._applier = self._programs.jitted(self._traced_apply)
+        #: What JAX jitted: JAX's traces know no devices, so that each place of the arguments has its own.
+        self._steppers: dict[_target.Place, Any] = {}
+        self._appliers: dict[_target.Place, Any] = {}
+        self._stepper = self._stepper_at(None)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """As a function in a class, which becomes a method."""
@@ -130,7 +132,8 @@ class Step:
                             tensors, last, result = self._step_with_more(args, kwargs)
                         else:
                             # From here and not deeper: JAX notes the Python stack in every call, a microsecond for each frame.
-                            tensors, last, result = self._stepper(self._held.tensors, *args, **kwargs)
+                            stepper = self._stepper_for(args, kwargs) if _target.has_gpus() else self._stepper
+                            tensors, last, result = stepper(self._held.tensors, *args, **kwargs)
                         break
                     except _StateNeeded as error:
                         self._held.adopt(error.program)
@@ -146,6 +149,20 @@ class Step:
             hide_frames(error)
             raise
 
+    def _stepper_at(self, place: _target.Place) -> Any:
+        if place not in self._steppers:
+            self._steppers[place] = self._programs.jitted(_target.within(place, self._traced_step), donate_state=True)
+        return self._steppers[place]
+
+    def _stepper_for(self, args: Any, kwargs: Any) -> Any:
+        return self._stepper_at(_target.place_of(jax.tree.leaves((args, kwargs))))
+
+    def _applier_for(self, args: Any, kwargs: Any) -> Any:
+        place = _target.place_of(jax.tree.leaves((args, kwargs)))
+        if place not in self._appliers:
+            self._appliers[place] = self._programs.jitted(_target.within(place, self._traced_apply))
+        return self._appliers[place]
+
     def _step_with_more(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], tuple[None, ...], Any]:
         """The new state, the program and the result of a call with leaves as static, with casts of weights, or both."""
         static = self._programs.static_leaves
@@ -154,7 +171,7 @@ class Step:
         state: Any = self._held.tensors
         if self._with_casts:
             state = state, self._usable_casts(args, kwargs)
-        new, last, result = self._stepper(state, *args, **kwargs)
+        new, last, result = self._stepper_for(args, kwargs)(state, *args, **kwargs)
         if self._with_casts:
             new, casts = new
             _refuse_traced(casts.values())
@@ -189,7 +206,7 @@ class Step:
         With fp8_parameters=True it has the casts of the weights among the arguments, if those are arrays.
         """
         program = self._programs.of(args, kwargs)
-        state = as_jax(program.library.state())
+        state = as_jax(_state.initial(program.library.manifest))
         if program.casts.names and not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((args, kwargs))):
             cast = self._programs.jitted(self._traced_casts, donate=False)
             state |= self._programs.with_static_leaves(lambda args, kwargs: cast(state, *args, **kwargs), args, kwargs)
@@ -212,7 +229,7 @@ class Step:
         if layout is not None and not isinstance(layout, TRACER):
             # As static, so that it is checked for each program, and not sent through XLA.
             state = {**state, _state.HASH: _leaves.Static(np.asarray(layout).tobytes())}
-        new, result = self._programs.with_static_leaves(lambda args, kwargs: self._applier(state, *args, **kwargs), args, kwargs)
+        new, result = self._programs.with_static_leaves(lambda args, kwargs: self._applier_for(args, kwargs)(state, *args, **kwargs), args, kwargs)
         return (new if layout is None else {**new, _state.HASH: layout}), result
 
     def _traced_apply(self, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
