@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import functools
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
@@ -92,6 +94,8 @@ class Device:
         place = runtime.fp8rt_gpu_place(self.handle)
         self.place = (place.type, place.id)
         self.title = f"{name} ({runtime.fp8rt_gpu_name(self.handle).decode()})"
+        #: Tensors that nobody has, by their bytes and the stream that used them: the next ones there need not wait for it.
+        self._free: dict[tuple[int, int], list[Any]] = collections.defaultdict(list)
 
     @property
     def takes_host_memory(self) -> bool:
@@ -100,11 +104,40 @@ class Device:
 
     def new(self, type: str, shape: Sequence[int], stream: int = 0) -> DeviceBuffer:
         """A tensor with undefined elements; `stream` is the one that will write it. Raises MemoryError."""
+        nbytes = math.prod(shape) * _dtypes.DLPACK[type][1] // 8
+        with self.lock:
+            if free := self._free.get((nbytes, stream)):
+                return DeviceBuffer(self, free.pop(), type, tuple(shape), stream)
+            try:
+                memory = self._allocate(nbytes)
+            except MemoryError:
+                self._clear()
+                memory = self._allocate(nbytes)
+        return DeviceBuffer(self, memory, type, tuple(shape), stream)
+
+    def _allocate(self, nbytes: int) -> Any:
         tensor = ctypes.POINTER(_dlpack.DLManagedTensor)()
-        code, bits = _dtypes.DLPACK[type]
-        sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
-        self._call("fp8rt_gpu_tensor_create", _dlpack.DLDataType(code, bits, 1), sizes, len(shape), ctypes.byref(tensor))
-        return DeviceBuffer(self, tensor, type, tuple(shape), stream)
+        code, bits = _dtypes.DLPACK["ui8"]
+        self._call("fp8rt_gpu_tensor_create", _dlpack.DLDataType(code, bits, 1), ctypes.byref(ctypes.c_int64(nbytes)), 1, ctypes.byref(tensor))
+        return tensor
+
+    def _clear(self) -> None:
+        for tensors in self._free.values():
+            for tensor in tensors:
+                tensor.contents.deleter(tensor)
+        self._free.clear()
+
+    def give_back(self, memory: Any, nbytes: int, stream: int, is_shared: bool) -> None:
+        """Takes the memory of a tensor that is gone; others may use it still if it was shared with them."""
+        # The emulator shall find a use of what is gone.
+        if is_shared or self.takes_host_memory:
+            memory.contents.deleter(memory)
+        else:
+            self._free[nbytes, stream].append(memory)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_free"):
+            self._clear()
 
     def put(self, array: Any) -> DeviceBuffer:
         """A copy of an array of the CPU."""
@@ -149,10 +182,18 @@ class DeviceBuffer:
         #: The address of the first element, in the device's memory.
         self.pointer = int(tensor.contents.tensor.data or 0)
         #: The number of bytes of the elements.
-        self.nbytes = int(np.prod(shape, dtype=np.int64)) * _dtypes.DLPACK[type][1] // 8
+        self.nbytes = math.prod(shape) * _dtypes.DLPACK[type][1] // 8
+        self._is_shared = False
 
     def __del__(self) -> None:
-        self._tensor.contents.deleter(self._tensor)
+        self._device.give_back(self._tensor, self.nbytes, self._stream, self._is_shared)
+
+    def use_on(self, stream: int) -> None:
+        """Lets the following work of a stream read and write the tensor."""
+        if stream != self._stream:
+            self._device.wait(self._stream)
+            # Its memory may be in use on the former one when this is gone.
+            self._stream, self._is_shared = stream, True
 
     @property
     def device(self) -> str:
@@ -180,6 +221,7 @@ class DeviceBuffer:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.dtype.kind == "V":  # An ml_dtypes type, which has no letter.
             raise AttributeError(f"__cuda_array_interface__ has no {self.type}: take the tensor by DLPack")
+        self._is_shared = True
         # 1 is the default stream there, and 0 is refused.
         interface = {"shape": self.shape, "typestr": self.dtype.str, "data": (self.pointer, False), "stream": self._stream or 1}
         return {**interface, "strides": None, "version": 3}
@@ -188,6 +230,7 @@ class DeviceBuffer:
         return self._device.place
 
     def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        self._is_shared = True
         # The consumer's stream: None and 1 are the default one, with -1 it waits itself.
         if stream != -1 and (0 if stream in (None, 1) else int(stream)) != self._stream:
             self._device.wait(self._stream)

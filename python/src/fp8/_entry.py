@@ -127,7 +127,10 @@ class _InPlace:
         prepared.enqueue(pointers, [buffer.pointer if buffer else 0 for buffer in results], stream)
         return [buffer for r in entry.results if (buffer := results[r["index"]]) is not None]
 
-    def _view(self, name: str, tensor: Any, stream: int) -> _dlpack.DeviceView:
+    def _view(self, name: str, tensor: Any, stream: int) -> _dlpack.DeviceView | DeviceBuffer:
+        if isinstance(tensor, DeviceBuffer):
+            tensor.use_on(stream)
+            return tensor
         try:
             view = _dlpack.DeviceView(tensor, stream)
         except (TypeError, ValueError) as error:

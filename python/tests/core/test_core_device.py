@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Libraries for GPUs, on the emulator: on arrays of the CPU, and in place on tensors in the device's memory."""
 
+import ctypes
 import functools
 import gc
 import pathlib
@@ -316,6 +317,38 @@ def test_profiles(device):
     assert all(kernel.operations == 2 * 32 * 64 * 32 and kernel.milliseconds > 0 for kernel in products)
     assert profile.outside_milliseconds >= 0
     assert f"{products[0].milliseconds:10.3f}      2  {products[0].name} [products] matmul0\n" in str(profile)
+
+
+def test_steps_on_a_gpu_allocate_and_wait_for_nothing(request, monkeypatch):
+    """After the second; counted by a driver that does nothing else."""
+    path = pathlib.Path(request.config.getoption("--build")).resolve() / "lib" / "libfp8rt_test_null_driver.so"
+    monkeypatch.setenv("FP8RT_CUDA_DRIVER", str(path))
+    library = fp8.compile(STEP, device="cuda", target="sm_90a", **OPTIONS)
+    state = library.state()
+    x, w = map(library.put, inputs())
+    driver = ctypes.CDLL(str(path))
+    driver.nullDriverTake.restype = ctypes.c_int64
+    names = ("cuMemAlloc_v2", "cuMemFree_v2", "cuStreamSynchronize", "cuCtxSynchronize", "cuLaunchKernelEx")
+
+    def take():
+        return [driver.nullDriverTake(name.encode()) for name in names]
+
+    def run(count, **options):
+        nonlocal w
+        for _ in range(count):
+            _, w = library.entries["main"](x, w, state=state, **options)
+
+    run(2)
+    launches = take()[-1] // 2
+    run(1000)
+    assert take() == [0, 0, 0, 0, 1000 * launches]
+    # Another stream waits once for the first one, for each tensor.
+    run(1, stream=4096)
+    assert take()[2:4] == [4, 0]
+    run(1, stream=4096)
+    take()
+    run(1000, stream=4096)
+    assert take() == [0, 0, 0, 0, 1000 * launches]
 
 
 @pytest.fixture
