@@ -32,7 +32,7 @@ class Config:
     verbose: bool = False
     #: Where programs run that do not say it ($FP8_DEVICE): "cpu", "cuda", "cuda:N", "emulator". None: where their arguments lie.
     device: str | None = None
-    #: What they are compiled for ($FP8_TARGET): "cpu", "sm_89", "sm_90a", "sm_100a", "sm_120a". None: the chip of the device, on the emulator sm_90a.
+    #: The chip that they are compiled for ($FP8_TARGET): "cpu", "sm_89", "sm_90a", "sm_100a", "sm_120a". None: the chip of the device, on the emulator sm_90a.
     target: str | None = None
 
     def __setattr__(self, name: str, value: object) -> None:

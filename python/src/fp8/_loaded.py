@@ -28,7 +28,7 @@ class Loaded:
 
     @property
     def target(self) -> str:
-        """What it was compiled for: "cpu", "sm_90a", …"""
+        """The target that it was compiled for: "cpu", "sm_90a", …"""
         return str(self.manifest.get("target", "cpu"))
 
     @property

@@ -63,7 +63,7 @@ TYPES = {"i1": 1, "i8": 2, "i32": 4, "i64": 5, "ui8": 6, "ui32": 8, "f16": 10, "
 
 
 class Error(Exception):
-    """What a handler says, with its code."""
+    """The message of a handler, with its code."""
 
 
 class Call:
@@ -137,7 +137,7 @@ def _buffers(given, keep):
 
 
 def traits(handler):
-    """What a handler answers XLA's question what it is."""
+    """The traits that a handler answers XLA's question what it is."""
     metadata = Metadata(size=ctypes.sizeof(Metadata))
     extension = MetadataExtension(Extension(ctypes.sizeof(Extension), 1, None), ctypes.pointer(metadata))
     frame = CallFrame(size=ctypes.sizeof(CallFrame), extension=ctypes.cast(ctypes.pointer(extension), P))

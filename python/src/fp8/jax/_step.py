@@ -95,7 +95,7 @@ class Step:
         #: That program's number, and its casts of weights by name.
         self._casts: dict[int, dict[str, Any]] = {}
         self._sources: Sources | None = None
-        #: What JAX jitted: JAX's traces know no devices, so that each place of the arguments has its own.
+        #: The functions that JAX jitted: JAX's traces know no devices, so that each place of the arguments has its own.
         self._steppers: dict[_target.Place, Any] = {}
         self._appliers: dict[_target.Place, Any] = {}
         self._stepper = self._stepper_at(None)

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What functions are compiled for: the chip of the GPU that their arguments lie on, else the CPU, or what options say.
+"""The target that functions are compiled for: the chip of the GPU that their arguments lie on, else the CPU, or what options say.
 
 JAX traces without a word of devices, so a call says where its arguments lie, and the trace that it starts asks here. Of a trace
 within the user's own jit it is JAX's default device.
