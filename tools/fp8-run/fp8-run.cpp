@@ -173,8 +173,8 @@ std::optional<std::string> checkFiles() {
   return std::nullopt;
 }
 
-/// Fills in `options`; returns the error if the command line is wrong.
-std::optional<std::string> interpret(Options &options) {
+/// Reads --entry and --stream into `options`; returns the error if one is wrong.
+std::optional<std::string> readEntries(Options &options) {
   llvm::SmallVector<llvm::StringRef> names;
   llvm::StringRef(entry).split(names, ',');
   if (names.size() > 2 || llvm::is_contained(names, ""))
@@ -187,6 +187,11 @@ std::optional<std::string> interpret(Options &options) {
       return "--stream=" + stream + ": expected ARG=KEY";
     options.streams.push_back({argument.str(), key.str()});
   }
+  return std::nullopt;
+}
+
+/// Returns the error if the options of several ranks are wrong.
+std::optional<std::string> checkRanks() {
   if (!llvm::is_contained({"none", "local", "mpi", "tcp", "nccl"}, comm.getValue()))
     return "--comm=" + comm + ": expected none, local, mpi, tcp or nccl";
   if (comm == "nccl" && device == "cpu")
@@ -207,10 +212,11 @@ std::optional<std::string> interpret(Options &options) {
     return "--ranks=" + std::to_string(numRanks) + " needs --comm=local";
   if (!(deadline > 0 && deadline <= 1e6))
     return "--deadline: expected a number of seconds above 0";
-  if (!isDevice(device))
-    return "--device=" + device + ": expected cpu, cuda, cuda:N or emulator";
-  if (steps == 0)
-    return "--steps=0: expected at least 1";
+  return std::nullopt;
+}
+
+/// Reads --rename into `options`; returns the error if an option of the state is wrong.
+std::optional<std::string> readState(Options &options) {
   if (history.getNumOccurrences() && history != "newest" && history != "oldest")
     return "--history=" + history + " is neither newest nor oldest";
   if (!history.empty() && state.empty())
@@ -233,10 +239,11 @@ std::optional<std::string> interpret(Options &options) {
   }
   if (withCarry && state.empty() && saveState.empty())
     return "--with-carry needs --state=FILE or --save-state=FILE";
-  if (std::optional<std::string> problem = checkFiles())
-    return problem;
-  if (monitorEvery.getNumOccurrences() && (monitorEvery == 0 || !monitor.getNumOccurrences()))
-    return "--monitor-every=" + std::to_string(monitorEvery) + ": expected at least 1, and --monitor";
+  return std::nullopt;
+}
+
+/// Copies the options that need no reading.
+void copyValues(Options &options) {
   options.library = library;
   options.inputs = inputs;
   options.steps = steps;
@@ -262,6 +269,25 @@ std::optional<std::string> interpret(Options &options) {
   options.timing = timing;
   options.profile = profile.getNumOccurrences() != 0;
   options.profileFile = profile;
+}
+
+/// Fills in `options`; returns the error if the command line is wrong.
+std::optional<std::string> interpret(Options &options) {
+  if (std::optional<std::string> problem = readEntries(options))
+    return problem;
+  if (std::optional<std::string> problem = checkRanks())
+    return problem;
+  if (!isDevice(device))
+    return "--device=" + device + ": expected cpu, cuda, cuda:N or emulator";
+  if (steps == 0)
+    return "--steps=0: expected at least 1";
+  if (std::optional<std::string> problem = readState(options))
+    return problem;
+  if (std::optional<std::string> problem = checkFiles())
+    return problem;
+  if (monitorEvery.getNumOccurrences() && (monitorEvery == 0 || !monitor.getNumOccurrences()))
+    return "--monitor-every=" + std::to_string(monitorEvery) + ": expected at least 1, and --monitor";
+  copyValues(options);
   return std::nullopt;
 }
 

@@ -15,8 +15,6 @@
 using namespace mlir;
 using namespace fp8;
 
-static constexpr int64_t kWarp = 32;
-
 /// Loads the elements of one chunk of an input. Elements beyond the end of the row read as its last ones.
 void RowKernel::loadChunk(BlockArgument argument, int64_t chunk) {
   const TileOperand &operand = work.inputs[argument.getArgNumber() - region.firstArgument];
@@ -165,19 +163,19 @@ Value RowKernel::reduce(vector::ReductionOp op) {
 
 static Value shuffle(KernelBuilder &b, Value value, int64_t distance) {
   return NVVM::ShflOp::create(b, value.getType(), b.number(-1).getValue(), value,
-                              b.number(distance).getValue(), b.number(kWarp - 1).getValue(),
+                              b.number(distance).getValue(), b.number(RowPlan::kWarp - 1).getValue(),
                               NVVM::ShflKind::bfly, /*return_value_and_is_valid=*/UnitAttr());
 }
 
 /// Combines the values of the threads of a row; each of them gets the result.
 Value RowKernel::combineLanes(vector::CombiningKind kind, Value part) {
-  for (int64_t distance = kWarp / 2; distance != 0; distance /= 2)
+  for (int64_t distance = RowPlan::kWarp / 2; distance != 0; distance /= 2)
     part = combine(kind, part, shuffle(b, part, distance));
-  int64_t warps = plan.lanes / kWarp;
+  int64_t warps = plan.lanes / RowPlan::kWarp;
   if (warps == 1)
     return part;
   // Buffers alternate, so that nobody writes where another warp still reads.
-  Value parts = b.staticShared(MemRefType::get({kWarp}, part.getType()), reductions++ % 2);
+  Value parts = b.staticShared(MemRefType::get({RowPlan::kWarp}, part.getType()), reductions++ % 2);
   b.when(b.lane() == 0, [&] { memref::StoreOp::create(b, part, parts, toIndex(b.warp())); });
   b.barrier();
   part = memref::LoadOp::create(b, parts, toIndex(b.lane() % warps));

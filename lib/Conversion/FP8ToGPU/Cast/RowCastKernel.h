@@ -16,6 +16,11 @@ namespace fp8 {
 /// How threads share rows: `lanes` of them compute a row, a warp or a whole block, each `chunks` times
 /// `width` adjacent elements. A block computes `teams` rows at once, and `rowsOfBlock` one after the other.
 struct RowPlan {
+  /// Lanes of a warp, and the rows that a block computes at once where a warp computes each.
+  static constexpr int64_t kWarp = 32, kWarps = 8;
+  /// Rows of a block whose columns are written.
+  static constexpr int64_t kColumnRows = 32;
+
   /// Plans rows of `length` elements. `kept` is the number of values per element that are alive at once
   /// (RowVectors.h); with sums or columns a block computes more rows.
   RowPlan(const Chip &chip, int64_t length, int64_t rows, int64_t kept, bool hasSums, bool hasColumns);

@@ -23,8 +23,10 @@ public:
 
 private:
   using Values = llvm::SmallVector<mlir::Value>;
+  /// Rows of one 16-byte part of a column.
+  static constexpr int64_t kPartRows = 16;
 
-  // RowKernel.cpp: rows, and their results.
+  // RowCastKernel.cpp: rows, and their results.
   Values computeRow(Expr rowOfBlock, mlir::ValueRange before);
   void storeStatistics();
   void writeChunk(int64_t chunk, Expr rowOfBlock, Values &carried);
@@ -33,13 +35,15 @@ private:
   Expr encode(int64_t chunk, llvm::ArrayRef<mlir::Value> values);
   Expr encodeRandomly(int64_t chunk, llvm::ArrayRef<mlir::Value> values, mlir::FloatType format);
   mlir::Value countMagnitudes(mlir::Value amax, llvm::ArrayRef<mlir::Value> values, int64_t chunk);
+
+  // RowCastResults.cpp: the results of a block.
   void storeSums(mlir::ValueRange sums);
   void storeSum(const TileOperand &operand, mlir::ValueRange sums);
   void storeColumns();
   void storeColumnPart(Expr word, Expr half);
   void raiseAmax(Expr amax);
 
-  // RowElements.cpp: the region's values.
+  // RowCastElements.cpp: the region's values.
   mlir::Value getElement(mlir::Value value, int64_t element);
   mlir::Value getScalar(mlir::Value value);
   void loadChunk(mlir::BlockArgument argument, int64_t chunk);
@@ -56,6 +60,8 @@ private:
   void when(std::optional<Expr> condition, llvm::function_ref<void()> body);
   mlir::Value pointer(const TileOperand &operand) { return pointers[operand.argument]; }
   mlir::Value toIndex(Expr value);
+  /// The number of 32-bit words of a row of FP8 in shared memory.
+  int64_t getSharedPitch() const { return llvm::alignTo(space.columns / 4, RowPlan::kWarp); }
 
   KernelBuilder &b;
   const TileWork &work;

@@ -3,21 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Matmuls by mma.sync: warps multiply tiles of 16 x 8 in registers, on operands that cp.async copies to
-// shared memory some steps ahead. A step is 64 bytes along K, or 32 where parts end in the middle of 64; an
-// instruction takes 32 bytes of it, 32 FP8, 16 bf16 or f16, or 8 TF32 elements, so all types share one kernel
-// but for the instruction. The elements of TF32 are f32, of which it ignores the lower 13 bits.
-//
-// Shared memory of a stage: the rows of the left operand, then those of the right one, 64 bytes each, in
-// chunks of 16 bytes. Chunk c of row r is at place c ^ (r / 2) % 4, of two chunks at c ^ (r / 4) % 2: neither
-// cp.async nor ldmatrix has bank conflicts. A 16-bit operand may be [K, rows] in memory, and is in shared
-// memory too: lines of all rows for each of 32 elements along K, chunk c of line k at place c ^ k % 8;
-// ldmatrix transposes it. M, N and K need not be multiples of anything: copies beyond the operand are zeros,
-// stores are guarded.
+// shared memory some steps ahead (MmaStages). A step is 64 bytes along K, or 32 where parts end in the middle
+// of 64; an instruction takes 32 bytes of it, 32 FP8, 16 bf16 or f16, or 8 TF32 elements, so all types share
+// one kernel but for the instruction. The elements of TF32 are f32, of which it ignores the lower 13 bits. M,
+// N and K need not be multiples of anything: copies beyond the operand are zeros, stores are guarded.
 
 #include "Epilogue.h"
 #include "GroupedMatmul.h"
-#include "MatmulConfig.h"
 #include "MatmulLowering.h"
+#include "MmaStages.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -27,7 +21,8 @@
 using namespace mlir;
 using namespace fp8;
 
-static constexpr int64_t kChunk = 16, kStepBytes = 32;
+/// The bytes along K of an instruction.
+static constexpr int64_t kStepBytes = 32;
 /// Warps of a block along M, and columns of a warp.
 static constexpr int64_t kWarpsM = 2, kWarpN = 32;
 /// Blocks that share a multiprocessor: one multiplies while the other waits for its operands.
@@ -41,41 +36,11 @@ struct MmaArguments {
   std::optional<GroupArguments> groups;
 };
 
-/// The properties of an operand that decide the code of a kernel.
-struct MmaOperand {
-  Type type;
-  bool isTransposed; ///< [K, rows] in memory
-  int64_t rows;      ///< of the tile
-  int64_t start;     ///< bytes in a stage
-};
-
-/// An operand as the loads see it.
-struct Side {
-  const MmaOperand &operand;
-  Value pointer;     ///< of the batch, in global memory
-  Expr first, count; ///< the first row of the tile; all rows
-  Expr pitch;        ///< bytes, i64
-  Expr kBytes;       ///< bytes along K
-  /// The scales along K that this thread copies, if there are any: of the row with its number.
-  std::optional<Epilogue::LineOfScales> scales;
-};
-
-/// A copy of up to 16 bytes to shared memory.
-struct Copy {
-  Expr size, offset; ///< bytes, the offset from the operand's pointer as i64
-  Expr target;       ///< bytes from the operand's start in the stage
-};
-
 /// The packed scales of an instruction: a word of each operand, and the byte of both.
 struct StepScales {
   Value lhs, rhs; ///< null for scales of 1
   int64_t byte = 0;
 };
-
-/// The bytes in a stage of the scales of both operands, a word for each row, behind the operands.
-int64_t countScaleBytes(const MatmulConfig &config, const MatmulView &product) {
-  return product.scalesAlongK == ScalesAlongK::none ? 0 : (config.tileM + config.tileN) * 4;
-}
 
 /// Writes the kernel of one configuration.
 class MmaKernel {
@@ -83,7 +48,7 @@ public:
   MmaKernel(KernelBuilder &b, const MatmulConfig &config, const Chip &chip, const MmaOperand &lhs,
             const MmaOperand &rhs, const MatmulView &product, const MmaArguments &arguments)
       : b(b), config(config), chip(chip), lhs(lhs), rhs(rhs), product(product), numbers(arguments),
-        warpM(config.tileM / kWarpsM), threads(countThreads(config)) {}
+        warpM(config.tileM / kWarpsM), stages(b, config, product, countThreads(config)) {}
 
   static int64_t countThreads(const MatmulConfig &config) { return kWarpsM * (config.tileN / kWarpN) * 32; }
   void build(Epilogue &epilogue);
@@ -99,42 +64,26 @@ private:
     std::optional<RowsOfGroup> summed;
   };
   Place findPlace();
-  Side makeSide(const MmaOperand &operand, const Place &place, bool isLhs);
-  Copy copyRow(const Side &side, Expr step, Expr number);
-  Copy copyLine(const Side &side, Expr step, Expr number);
-  void fill(ArrayRef<Side> sides, Expr step);
-  void copyScales(const Side &side, Expr step);
-  Value loadScale(const MmaOperand &operand, Expr step, Expr row, Type type);
-  SmallVector<Value> loadMatrix(const MmaOperand &operand, Expr step, Expr row, int64_t chunk);
+  MmaSide makeSide(const MmaOperand &operand, const Place &place, bool isLhs);
   SmallVector<Value> multiply(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c,
                               const StepScales &scales);
   void multiplyStep(Expr step, int64_t inPart, MutableArrayRef<Value> sums);
   Values addScaled(Expr step, ValueRange totals, ArrayRef<Value> sums);
-  Values sumFast(ArrayRef<Side> sides);
-  Values sumPart(ArrayRef<Side> sides, Expr first, ArrayRef<Value> inits);
+  Values sumFast(ArrayRef<MmaSide> sides);
+  Values sumPart(ArrayRef<MmaSide> sides, Expr first, ArrayRef<Value> inits);
   /// The last step that sumPart() waits for.
-  Expr findLastStep(ArrayRef<Side> sides, Expr first) {
+  Expr findLastStep(ArrayRef<MmaSide> sides, Expr first) {
     Expr end = first + stepsOfPart();
     return (isLoop() ? atMost(end, countSteps(sides)) : end) - 1;
   }
   bool isLoop() const { return stepsOfPart() > 2; }
-  Values sumParts(ArrayRef<Side> sides);
-  Expr countSteps(ArrayRef<Side> sides) {
+  Values sumParts(ArrayRef<MmaSide> sides);
+  Expr countSteps(ArrayRef<MmaSide> sides) {
     return (sides[0].kBytes + (config.tileKBytes - 1)) / config.tileKBytes;
   }
-  void waitForStep(ArrayRef<Side> sides, Expr step);
   void storeTile(Epilogue &epilogue, const Place &place, ArrayRef<Value> sums);
 
-  Value stage(Expr step) {
-    return b.at(shared, step % config.stages * (config.stageBytes() + countScaleBytes(config, product)));
-  }
   Expr countTiles(unsigned size, int64_t tile) { return (b.argument(size) + (tile - 1)) / tile; }
-  /// The distance of a chunk's place from the row's or line's start.
-  Expr place(Expr chunk, Expr row) {
-    int64_t chunks = config.tileKBytes / kChunk;
-    return (chunk ^ row / (8 / chunks) % chunks) * kChunk;
-  }
-  Expr placeInLine(Expr chunk, Expr line) { return (chunk ^ line % 8) * kChunk; }
   /// Parts are of FP8 elements, a byte each.
   int64_t stepsOfPart() const { return product.getPart() / config.tileKBytes; }
   int64_t numTiles() const { return warpM / 16 * (kWarpN / 8); }
@@ -149,93 +98,10 @@ private:
   MmaOperand lhs, rhs;
   const MatmulView &product;
   MmaArguments numbers;
-  int64_t warpM, threads;
-  Value shared;
+  int64_t warpM;
+  MmaStages stages;
 };
 } // namespace
-
-/// Chunk `number` of a tile of rows.
-Copy MmaKernel::copyRow(const Side &side, Expr step, Expr number) {
-  int64_t chunks = config.tileKBytes / kChunk; // of a row
-  Expr chunk = number % chunks, inTile = number / chunks, row = side.first + inTile;
-  Expr begin = step * config.tileKBytes + chunk * kChunk;
-  Expr left = atLeast(atMost(side.kBytes - begin, kChunk), 0);
-  return {select(row < side.count, left, b.number(0)), widen(row) * side.pitch + widen(begin),
-          inTile * config.tileKBytes + place(chunk, inTile)};
-}
-
-/// Chunk `number` of a tile of 32 lines along K: 8 rows of a line.
-Copy MmaKernel::copyLine(const Side &side, Expr step, Expr number) {
-  constexpr int64_t bytes = 2, perChunk = kChunk / bytes;
-  int64_t lines = config.tileKBytes / bytes, chunks = side.operand.rows / perChunk;
-  Expr chunk = number % chunks, inTile = number / chunks;
-  Expr k = step * lines + inTile, row = side.first + chunk * perChunk;
-  Expr left = atLeast(atMost(side.count - row, perChunk), 0) * bytes;
-  return {select(k * bytes < side.kBytes, left, b.number(0)), widen(k) * side.pitch + widen(row) * bytes,
-          inTile * (side.operand.rows * bytes) + placeInLine(chunk, inTile)};
-}
-
-/// The threads copy a step of both operands, one chunk each at a time; zeros beyond the last row and the last
-/// byte of K. One group of copies, an empty one too.
-void MmaKernel::fill(ArrayRef<Side> sides, Expr step) {
-  Value base = stage(step);
-  for (const Side &side : sides)
-    for (int64_t i = 0; i < side.operand.rows * config.tileKBytes / kChunk; i += threads) {
-      Expr number = b.thread() + i;
-      Copy copy = side.operand.isTransposed ? copyLine(side, step, number) : copyRow(side, step, number);
-      // An address must be valid even where nothing is read.
-      Expr offset = select(copy.size > 0, copy.offset, b.number(0, 64));
-      NVVM::CpAsyncOp::create(b, b.at(base, copy.target + side.operand.start), b.at(side.pointer, offset),
-                              kChunk, NVVM::LoadCacheModifierKind::CG, copy.size.getValue());
-    }
-  if (product.scalesAlongK != ScalesAlongK::none)
-    for (const Side &side : sides)
-      copyScales(side, step);
-  NVVM::CpAsyncCommitGroupOp::create(b);
-}
-
-/// Returns where the scale of a row of `operand` is in the stage.
-static Expr placeOfScale(const MatmulConfig &config, const MmaOperand &operand, Expr row) {
-  return row * 4 + (config.stageBytes() + (operand.start ? config.tileM * 4 : 0));
-}
-
-/// Each thread copies the scale of one row; zero for rows that do not exist and beyond K.
-void MmaKernel::copyScales(const Side &side, Expr step) {
-  Expr row = b.thread(), part = step / stepsOfPart();
-  Expr exists = (side.first + row < side.count) & (part * product.getPart() < side.kBytes);
-  Expr size = select(exists, b.number(4), b.number(0));
-  Expr offset = widen(part) * side.scales->stride;
-  b.when(row < side.operand.rows, [&] {
-    NVVM::CpAsyncOp::create(b, b.at(stage(step), placeOfScale(config, side.operand, row)),
-                            b.at(side.scales->first, select(exists, offset, b.number(0, 64))), /*size=*/4,
-                            NVVM::LoadCacheModifierKind::CA, size.getValue());
-  });
-}
-
-/// Loads the scale of a row of the tile.
-Value MmaKernel::loadScale(const MmaOperand &operand, Expr step, Expr row, Type type) {
-  return b.load(type, b.at(stage(step), placeOfScale(config, operand, row))).getValue();
-}
-
-/// Loads 16 rows of 32 bytes from `row` on, as four matrices: the upper and the lower rows of the first chunk
-/// along K, then of the second. Lane l gives the address of row or line l % 8 of matrix l / 8.
-SmallVector<Value> MmaKernel::loadMatrix(const MmaOperand &operand, Expr step, Expr row, int64_t chunk) {
-  Expr lane = b.lane(), offset = b.number(operand.start);
-  if (operand.isTransposed) {
-    Expr line = lane % 8 + lane / 16 * 8 + chunk * 8; // a chunk along K is 8 elements
-    offset = offset + line * (operand.rows * 2) + placeInLine(row / 8 + lane / 8 % 2, line);
-  } else {
-    Expr mine = row + lane % 16;
-    offset = offset + mine * config.tileKBytes + place(lane / 16 + chunk, mine);
-  }
-  auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(4, i32()));
-  Value matrix = NVVM::LdMatrixOp::create(b, type, b.at(stage(step), offset), /*num=*/4,
-                                          operand.isTransposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
-                                          NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
-                                          NVVM::LdStMatrixEltType::B16);
-  return llvm::map_to_vector(llvm::seq<int64_t>(4),
-                             [&](int64_t i) -> Value { return LLVM::ExtractValueOp::create(b, matrix, i); });
-}
 
 /// Returns the type's name in PTX.
 static StringRef getName(Type type) {
@@ -292,21 +158,22 @@ void MmaKernel::multiplyStep(Expr step, int64_t inPart, MutableArrayRef<Value> s
   if (product.scalesAlongK == ScalesAlongK::packed) {
     Expr row = warpRow() + b.lane() / 4 + b.lane() % 2 * 8, column = warpColumn() + b.lane() / 4;
     for (auto [i, word] : llvm::enumerate(lhsScales))
-      word = loadScale(lhs, step, row + int64_t(i) * 16, i32());
+      word = stages.loadScale(lhs, step, row + int64_t(i) * 16, i32());
     for (auto [j, word] : llvm::enumerate(rhsScales))
-      word = loadScale(rhs, step, column + int64_t(j) * 8, i32());
+      word = stages.loadScale(rhs, step, column + int64_t(j) * 8, i32());
   }
-  for (int64_t chunk = 0; chunk < config.tileKBytes / kChunk; chunk += kStepBytes / kChunk) {
-    int64_t byte = (inPart * config.tileKBytes + chunk * kChunk) / kStepBytes;
+  for (int64_t chunk = 0; chunk < config.tileKBytes / MmaStages::kChunk;
+       chunk += kStepBytes / MmaStages::kChunk) {
+    int64_t byte = (inPart * config.tileKBytes + chunk * MmaStages::kChunk) / kStepBytes;
     SmallVector<Values> columns;
     for (int64_t j = 0; j < kWarpN; j += 16) {
-      Values q = loadMatrix(rhs, step, warpColumn() + j, chunk);
+      Values q = stages.loadMatrix(rhs, step, warpColumn() + j, chunk);
       columns.push_back({q[0], q[2]});
       columns.push_back({q[1], q[3]});
     }
     Value *tile = sums.begin();
     for (int64_t i = 0; i < warpM; i += 16) {
-      Values rows = loadMatrix(lhs, step, warpRow() + i, chunk);
+      Values rows = stages.loadMatrix(lhs, step, warpRow() + i, chunk);
       for (auto [column, scale] : llvm::zip_equal(columns, rhsScales)) {
         StepScales scales{lhsScales[i / 16], scale, lhsScales[i / 16] ? byte : 0};
         llvm::copy(multiply(rows, column, {tile[0], tile[1], tile[2], tile[3]}, scales), tile);
@@ -316,18 +183,11 @@ void MmaKernel::multiplyStep(Expr step, int64_t inPart, MutableArrayRef<Value> s
   }
 }
 
-/// Waits until `step` is in shared memory and the stage before it is free; starts the copies of a later one.
-void MmaKernel::waitForStep(ArrayRef<Side> sides, Expr step) {
-  NVVM::CpAsyncWaitGroupOp::create(b, config.stages - 2);
-  b.barrier();
-  fill(sides, step + (config.stages - 1));
-}
-
 /// Sums over the whole of K.
-SmallVector<Value> MmaKernel::sumFast(ArrayRef<Side> sides) {
+SmallVector<Value> MmaKernel::sumFast(ArrayRef<MmaSide> sides) {
   return b.loop(b.number(0), countSteps(sides), zeros(), [&](Expr step, ValueRange carried) {
     Values sums(carried);
-    waitForStep(sides, step);
+    stages.waitFor(sides, step);
     multiplyStep(step, /*inPart=*/0, sums);
     return sums;
   });
@@ -338,10 +198,11 @@ SmallVector<Value> MmaKernel::sumFast(ArrayRef<Side> sides) {
 SmallVector<Value> MmaKernel::addScaled(Expr step, ValueRange totals, ArrayRef<Value> sums) {
   Values rows, columns;
   for (int64_t i = 0; i < warpM; i += 8)
-    rows.push_back(loadScale(lhs, step, warpRow() + b.lane() / 4 + i, b.getF32Type()));
+    rows.push_back(stages.loadScale(lhs, step, warpRow() + b.lane() / 4 + i, b.getF32Type()));
   for (int64_t j = 0; j < kWarpN; j += 8)
     for (int64_t q = 0; q < 2; ++q)
-      columns.push_back(loadScale(rhs, step, warpColumn() + b.lane() % 4 * 2 + (j + q), b.getF32Type()));
+      columns.push_back(
+          stages.loadScale(rhs, step, warpColumn() + b.lane() % 4 * 2 + (j + q), b.getF32Type()));
   Values result;
   for (auto [i, total, sum] : llvm::enumerate(totals, sums)) {
     int64_t tile = i / 4, q = i % 4, tilesN = kWarpN / 8;
@@ -354,19 +215,19 @@ SmallVector<Value> MmaKernel::addScaled(Expr step, ValueRange totals, ArrayRef<V
 }
 
 /// Sums the steps of a part from `first` on, one or two, or in a loop up to the last of K.
-SmallVector<Value> MmaKernel::sumPart(ArrayRef<Side> sides, Expr first, ArrayRef<Value> inits) {
+SmallVector<Value> MmaKernel::sumPart(ArrayRef<MmaSide> sides, Expr first, ArrayRef<Value> inits) {
   Values sums(inits);
   if (isLoop()) {
     Expr left = countSteps(sides) - first;
     return b.loop(b.number(0), atMost(left, stepsOfPart()), sums, [&](Expr i, ValueRange carried) {
       Values sums(carried);
-      waitForStep(sides, first + i);
+      stages.waitFor(sides, first + i);
       multiplyStep(first + i, /*inPart=*/0, sums);
       return sums;
     });
   }
   for (int64_t i = 0; i < stepsOfPart(); ++i) {
-    waitForStep(sides, first + i);
+    stages.waitFor(sides, first + i);
     multiplyStep(first + i, i, sums);
   }
   return sums;
@@ -374,7 +235,7 @@ SmallVector<Value> MmaKernel::sumPart(ArrayRef<Side> sides, Expr first, ArrayRef
 
 /// Sums parts of FP8 elements: from zero, added in order, with scales along K; or all of K as one sum, of
 /// which parts have packed scales.
-SmallVector<Value> MmaKernel::sumParts(ArrayRef<Side> sides) {
+SmallVector<Value> MmaKernel::sumParts(ArrayRef<MmaSide> sides) {
   Expr parts = (sides[0].kBytes + (product.getPart() - 1)) / product.getPart();
   bool isBlocks = product.scalesAlongK == ScalesAlongK::blocks;
   return b.loop(b.number(0), parts, zeros(), [&](Expr part, ValueRange carried) {
@@ -438,7 +299,7 @@ MmaKernel::Place MmaKernel::findPlace() {
   return place;
 }
 
-Side MmaKernel::makeSide(const MmaOperand &operand, const Place &place, bool isLhs) {
+MmaSide MmaKernel::makeSide(const MmaOperand &operand, const Place &place, bool isLhs) {
   const BatchArguments &batches = isLhs ? numbers.lhsBatch : numbers.rhsBatch;
   Value start = batches.findStart(b, b.globalPointer(isLhs ? numbers.lhs : numbers.rhs), place.tile.batch);
   Expr pitch = b.argument(isLhs ? numbers.lhsPitch : numbers.rhsPitch);
@@ -453,15 +314,14 @@ Side MmaKernel::makeSide(const MmaOperand &operand, const Place &place, bool isL
 }
 
 void MmaKernel::build(Epilogue &epilogue) {
-  shared = b.dynamicShared();
   Place place = findPlace();
-  Side sides[] = {makeSide(lhs, place, /*isLhs=*/true), makeSide(rhs, place, /*isLhs=*/false)};
+  MmaSide sides[] = {makeSide(lhs, place, /*isLhs=*/true), makeSide(rhs, place, /*isLhs=*/false)};
   if (product.scalesAlongK != ScalesAlongK::none)
-    for (Side &side : sides)
+    for (MmaSide &side : sides)
       side.scales = epilogue.findScales(b, side.operand.start == 0, place.tile.batch,
                                         atMost(side.first + b.thread(), side.count - 1));
   for (int64_t step = 0; step < config.stages - 1; ++step)
-    fill(sides, b.number(step));
+    stages.fill(sides, b.number(step));
   bool inParts = product.split || product.scalesAlongK != ScalesAlongK::none;
   Values sums = inParts ? sumParts(sides) : sumFast(sides);
   NVVM::CpAsyncWaitGroupOp::create(b, 0);
@@ -510,7 +370,7 @@ bool fp8::lowerMmaMatmul(OpBuilder &builder, const MatmulView &product, const Ma
 
   KernelSpec spec = describeKernel(product, arguments);
   spec.threads = MmaKernel::countThreads(config);
-  spec.sharedBytes = config.stages * (config.stageBytes() + countScaleBytes(config, product));
+  spec.sharedBytes = config.stages * MmaStages::countBytes(config, product);
   spec.blocks = kBlocks;
   spec.instruction = nameInstruction(context.chip, MatmulFamily::mma, lhsType, rhsType, "16", "8");
   bool isLeftTransposed = lhs.isTransposed, isRightTransposed = rhs.isTransposed;

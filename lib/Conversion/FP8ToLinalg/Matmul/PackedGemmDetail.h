@@ -76,6 +76,13 @@ inline constexpr int64_t kLeastRows = 64;
 void buildPack(mlir::OpBuilder &builder, mlir::Location loc, const OperandMatrix &matrix, mlir::Value panels,
                const PackedMatmulOptions &options, mlir::OpFoldResult first = {});
 
+/// Returns the pairs of the bf16 values `low` and `high`, which are in f32: scalars or vectors.
+mlir::Value buildPairs(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value low, mlir::Value high);
+
+//===----------------------------------------------------------------------===//
+// PackedGemmScales.cpp: scales of packed operands
+//===----------------------------------------------------------------------===//
+
 /// Emits a call that multiplies the elements of `panels` by those of `scales`, panels of as many rows, of
 /// which one is for `length` indices of K. With options.bf16Dots, elements of `panels` are pairs, and
 /// `length` is even.

@@ -42,45 +42,41 @@ void LaneLoop::storeResults(OpBuilder &b, LoopReduction &found, scf::ForOp befor
   }
 }
 
-/// Divides the iterations of `inner` among the lanes.
-void LaneLoop::shareLoop(scf::ForOp inner) {
-  SmallVector<LoopReduction> &found = reductions[inner];
-  OpBuilder b(inner);
-  Location loc = inner.getLoc();
-  SmallVector<SmallVector<Value>> initials;
-  SmallVector<Value> starts;
-  SmallVector<unsigned> counts;
-  for (LoopReduction &each : found) {
-    SmallVector<Value> &initial = initials.emplace_back();
-    for (ReducedValue &place : each.places) {
-      if (place.store) {
-        place.memref = place.store.getMemRef();
-        place.indices = place.store.getIndices();
-      }
-      if (!place.memref)
-        initial.push_back(inner.getInits()[place.carried]);
-      else if (each.reduction->startsWithInitial())
-        initial.push_back(memref::LoadOp::create(b, loc, place.memref, place.indices));
+/// Finds where the sums of a reduction in `inner` begin: its places in memory become those of its stores.
+/// Returns the values that it begins with, of those that the reduction reads.
+static SmallVector<Value> findInitials(OpBuilder &b, LoopReduction &found, scf::ForOp inner) {
+  SmallVector<Value> initial;
+  for (ReducedValue &place : found.places) {
+    if (place.store) {
+      place.memref = place.store.getMemRef();
+      place.indices = place.store.getIndices();
     }
-    SmallVector<Value> start = each.reduction->buildStart(b, initial);
-    counts.push_back(start.size());
-    llvm::append_range(starts, start);
+    if (!place.memref)
+      initial.push_back(inner.getInits()[place.carried]);
+    else if (found.reduction->startsWithInitial())
+      initial.push_back(memref::LoadOp::create(b, inner.getLoc(), place.memref, place.indices));
   }
-  bool isShared = llvm::any_of(found, [](const LoopReduction &each) {
+  return initial;
+}
+
+/// Returns whether all lanes read an initial value where one of them stores the result.
+static bool isShared(ArrayRef<LoopReduction> found) {
+  return llvm::any_of(found, [](const LoopReduction &each) {
     return each.reduction->startsWithInitial() && llvm::any_of(each.places, [](const ReducedValue &place) {
              return place.memref && !findBuffer(place.memref).getDefiningOp<memref::AllocaOp>();
            });
   });
-  if (isShared && lanes == kWarpLanes) // one lane stores there in the end; more warps meet at a barrier
-    NVVM::SyncWarpOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(-1)));
-  Value all = arith::ConstantIndexOp::create(b, loc, lanes);
-  auto shared = scf::ForOp::create(b, loc, lane, inner.getUpperBound(), all, starts);
+}
+
+/// Moves the body of `inner` into `shared`, the loop of a lane, where each reduction has `counts` values.
+static void moveBody(scf::ForOp inner, scf::ForOp shared, MutableArrayRef<LoopReduction> found,
+                     ArrayRef<unsigned> counts) {
   Block *body = shared.getBody();
   body->clear();
   inner.getBody()->getTerminator()->erase();
   body->getOperations().splice(body->end(), inner.getBody()->getOperations());
   inner.getInductionVar().replaceAllUsesWith(shared.getInductionVar());
-  b.setInsertionPointToEnd(body);
+  OpBuilder b = OpBuilder::atBlockEnd(body);
   SmallVector<Value> next;
   ValueRange carried = shared.getRegionIterArgs();
   for (auto [each, count] : llvm::zip_equal(found, counts)) {
@@ -96,8 +92,29 @@ void LaneLoop::shareLoop(scf::ForOp inner) {
     for (Operation *load : loads)
       load->erase();
   }
-  scf::YieldOp::create(b, loc, next);
-  b.setInsertionPointAfter(shared);
+  scf::YieldOp::create(b, inner.getLoc(), next);
+}
+
+/// Divides the iterations of `inner` among the lanes.
+void LaneLoop::shareLoop(scf::ForOp inner) {
+  SmallVector<LoopReduction> &found = reductions[inner];
+  OpBuilder b(inner);
+  Location loc = inner.getLoc();
+  SmallVector<SmallVector<Value>> initials;
+  SmallVector<Value> starts;
+  SmallVector<unsigned> counts;
+  for (LoopReduction &each : found) {
+    initials.push_back(findInitials(b, each, inner));
+    SmallVector<Value> start = each.reduction->buildStart(b, initials.back());
+    counts.push_back(start.size());
+    llvm::append_range(starts, start);
+  }
+  if (isShared(found) &&
+      lanes == kWarpLanes) // one lane stores there in the end; more warps meet at a barrier
+    NVVM::SyncWarpOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(-1)));
+  Value all = arith::ConstantIndexOp::create(b, loc, lanes);
+  auto shared = scf::ForOp::create(b, loc, lane, inner.getUpperBound(), all, starts);
+  moveBody(inner, shared, found, counts);
   ValueRange parts = shared.getResults();
   for (auto [each, initial, count] : llvm::zip_equal(found, initials, counts)) {
     auto combine = [&, reduction = each.reduction.get()](ValueRange mine, ValueRange others) {

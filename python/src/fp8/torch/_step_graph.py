@@ -9,7 +9,7 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,18 +50,7 @@ def capture_step(
     results = list(_capture.output_of(joint).args[0])
     meanings = _capture.output_of(joint).meta["desc"]
 
-    # A tied weight is an argument for each of its names, with a part of the gradient each.
-    trained: dict[Tensor, str] = {}
-    gradients: dict[Tensor, list[int]] = {}
-    mutated = {}
-    for place, (meaning, result) in enumerate(zip(meanings, results)):
-        target = getattr(getattr(meaning, "grad_of", None), "target", None)
-        if target is not None and isinstance(result, Node):
-            trained.setdefault(tensors[target], target)
-            gradients.setdefault(tensors[target], []).append(place)
-        changed = getattr(getattr(meaning, "mutated_input", None), "target", None)
-        if changed is not None:
-            mutated[changed] = place
+    trained, gradients, mutated = _read_meanings(meanings, results, tensors)
     loss = next(i for i, m in enumerate(meanings) if type(m).__name__ == "PlainAOTOutput")
 
     groups = [[p for p in group["params"] if p in trained] for group in optimizer.param_groups]
@@ -106,6 +95,25 @@ def capture_step(
     graph.graph.eliminate_dead_code()
     _optimizer.write_state(optimizer, state)
     return graph, slots, constants
+
+
+def _read_meanings(meanings: Any, results: list[Any], tensors: Mapping[str, Tensor]) -> tuple[dict[Tensor, str], dict[Tensor, list[int]], dict[str, int]]:
+    """The trained tensors with their names, the places of their gradients, and those of buffers that change.
+
+    A tied weight is an argument for each of its names, with a part of the gradient each.
+    """
+    trained: dict[Tensor, str] = {}
+    gradients: dict[Tensor, list[int]] = {}
+    mutated: dict[str, int] = {}
+    for place, (meaning, result) in enumerate(zip(meanings, results)):
+        target = getattr(getattr(meaning, "grad_of", None), "target", None)
+        if target is not None and isinstance(result, Node):
+            trained.setdefault(tensors[target], target)
+            gradients.setdefault(tensors[target], []).append(place)
+        changed = getattr(getattr(meaning, "mutated_input", None), "target", None)
+        if changed is not None:
+            mutated[changed] = place
+    return trained, gradients, mutated
 
 
 def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:

@@ -156,13 +156,6 @@ def _sort(operation: Any, name: str) -> str:
     count = len(types)
     starts = ", ".join(f"%r{o} = %empty{o}" for o in range(count))
     empties = "".join(f"\n  %empty{o} = tensor.empty() : {t}" for o, t in enumerate(types))
-    position, steps = "", "%f"
-    for d in reversed(range(rank)):
-        position += f"""
-      %n{d} = arith.constant {shape[d]} : index
-      %x{d} = arith.remui {steps}, %n{d} : index
-      %q{d} = arith.divui {steps}, %n{d} : index"""
-        steps = f"%q{d}"
     here = _list([f"%x{d}" for d in range(rank)])
     there = _list(["%place" if d == dim else f"%x{d}" for d in range(rank)])
     moves = "".join(
@@ -196,12 +189,24 @@ def _sort(operation: Any, name: str) -> str:
     %sum = arith.addi %before, %number : index
     linalg.yield %sum : index
   }} -> {places}
-  %sorted:{count} = scf.for %f = %c0 to %total step %c1 iter_args({starts}) -> ({all_types}) {{{position}
+  %sorted:{count} = scf.for %f = %c0 to %total step %c1 iter_args({starts}) -> ({all_types}) {{{_position("%f", shape)}
       %place = tensor.extract %places{here} : {places}{moves}
       scf.yield {", ".join(f"%w{o}" for o in range(count))} : {all_types}
   }}
   return {", ".join(f"%sorted#{o}" for o in range(count))} : {all_types}
 }}"""
+
+
+def _position(number: str, shape: Sequence[int]) -> str:
+    """Text of %x0, %x1, …: the position of the element with this number."""
+    text = ""
+    for d in reversed(range(len(shape))):
+        text += f"""
+      %n{d} = arith.constant {shape[d]} : index
+      %x{d} = arith.remui {number}, %n{d} : index
+      %q{d} = arith.divui {number}, %n{d} : index"""
+        number = f"%q{d}"
+    return text
 
 
 def _before(result: str, left: str, right: str, operation: Any, element: str) -> str:
