@@ -62,8 +62,6 @@ static MatmulConfig chooseMma(const MatmulProblem &problem) {
   return {MatmulFamily::mma, tileM, tileN, /*tileKBytes=*/64, /*stages=*/3};
 }
 
-/// The bytes that a multiprocessor of an H100 gets from the L2 cache per clock.
-static constexpr double kBytesPerClock = 46.6;
 static constexpr int64_t kWideTileM = 128, kWideTileKBytes = 128, kMostStages = 8;
 /// Shared memory that is left for barriers.
 static constexpr int64_t kBarriersBytes = 1024;
@@ -75,9 +73,11 @@ static double countWideClocks(const Chip &chip, const MatmulProblem &problem, in
   int64_t batch = ShapedType::isDynamic(problem.batch) ? 1 : problem.batch;
   int64_t m = known(isSwapped ? problem.n : problem.m), n = known(isSwapped ? problem.m : problem.n);
   int64_t tiles = batch * llvm::divideCeil(m, kWideTileM) * llvm::divideCeil(n, tileN);
-  // m64nNk32 takes N / 2 clocks of sm_90a; sm_100a has twice the rate.
-  double multiply = (chip.family == MatmulFamily::wgmma ? 4 : 2) * tileN;
-  double load = (std::min(m, kWideTileM) + std::min(n, tileN)) * kWideTileKBytes / kBytesPerClock;
+  // Of wider operands 128 bytes are fewer elements, which take as long.
+  int64_t products = kWideTileM * tileN * kWideTileKBytes;
+  double multiply = static_cast<double>(products) / static_cast<double>(chip.fp8Rate);
+  int64_t bytes = (std::min(m, kWideTileM) + std::min(n, tileN)) * kWideTileKBytes;
+  double load = static_cast<double>(bytes) / chip.l2BytesPerClock;
   return llvm::divideCeil(tiles, chip.multiprocessors) * std::max(multiply, load);
 }
 

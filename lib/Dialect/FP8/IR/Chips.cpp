@@ -14,24 +14,31 @@ using namespace fp8;
 
 /// Sizes: "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide 13.0. PTX
 /// versions: the lowest that ptxas and LLVM 22 accept for the instructions in use. Multiprocessors, clocks,
-/// memory and rates: the data sheets of RTX 6000 Ada, H100 SXM, B200, RTX 5090 (dense, sums in f32).
+/// memory and rates: the data sheets of RTX 6000 Ada, H100 SXM, B200, RTX 5090 (dense, sums in f32). L2
+/// cache: DeepGEMM's model of sm_90 (csrc/jit_kernels/heuristics/sm90.hpp), 8 TB/s at 1.3 GHz for 132
+/// multiprocessors, and at most 64 bytes for each. No rate of the two caches of a B200 is known here, so it
+/// has that limit.
 static constexpr Chip kChips[] = {
     {"sm_89", 84, MatmulFamily::mma, /*hasTensorMaps=*/false, /*hasBlockScaledMma=*/false,
      /*hasMXScales=*/false, /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536,
      /*threads=*/1536,
-     /*multiprocessors=*/142, /*clockMHz=*/2505, /*memoryGBs=*/960, /*fp8Rate=*/1024, /*halfRate=*/512},
+     /*multiprocessors=*/142, /*clockMHz=*/2505, /*memoryGBs=*/960, /*fp8Rate=*/1024, /*halfRate=*/512,
+     /*l2BytesPerClock=*/0},
     {"sm_90a", 80, MatmulFamily::wgmma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
      /*hasMXScales=*/false, /*readsTransposedFP8=*/false, /*sharedBytes=*/232448, /*registers=*/65536,
      /*threads=*/2048,
-     /*multiprocessors=*/132, /*clockMHz=*/1830, /*memoryGBs=*/3350, /*fp8Rate=*/4096, /*halfRate=*/2048},
+     /*multiprocessors=*/132, /*clockMHz=*/1830, /*memoryGBs=*/3350, /*fp8Rate=*/4096, /*halfRate=*/2048,
+     /*l2BytesPerClock=*/46.6},
     {"sm_100a", 88, MatmulFamily::tcgen05, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
      /*hasMXScales=*/true, /*readsTransposedFP8=*/true, /*sharedBytes=*/232448, /*registers=*/65536,
      /*threads=*/2048,
-     /*multiprocessors=*/148, /*clockMHz=*/1850, /*memoryGBs=*/8000, /*fp8Rate=*/8192, /*halfRate=*/4096},
+     /*multiprocessors=*/148, /*clockMHz=*/1850, /*memoryGBs=*/8000, /*fp8Rate=*/8192, /*halfRate=*/4096,
+     /*l2BytesPerClock=*/64},
     {"sm_120a", 87, MatmulFamily::mma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/true,
      /*hasMXScales=*/true, /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536,
      /*threads=*/1536,
-     /*multiprocessors=*/170, /*clockMHz=*/2407, /*memoryGBs=*/1792, /*fp8Rate=*/1024, /*halfRate=*/256},
+     /*multiprocessors=*/170, /*clockMHz=*/2407, /*memoryGBs=*/1792, /*fp8Rate=*/1024, /*halfRate=*/256,
+     /*l2BytesPerClock=*/0},
 };
 
 ArrayRef<Chip> fp8::listChips() { return kChips; }

@@ -40,6 +40,9 @@ struct Chip {
   /// The multiply-adds of FP8 operands, and of 16-bit operands, that the tensor cores of a multiprocessor
   /// start per clock.
   int64_t fp8Rate, halfRate;
+  /// The bytes that a multiprocessor gets from the L2 cache per clock while all of them read; 0 for chips of
+  /// the mma family, where no choice depends on it.
+  double l2BytesPerClock;
 };
 
 /// Returns all chips, sorted by capability.
