@@ -23,6 +23,17 @@ static Error invalid(StringRef name, StringRef value, const llvm::Twine &what) {
 // Values
 //===----------------------------------------------------------------------===//
 
+/// Any text; Compiler::create() finds errors in it, when all options are known.
+static Error setText(std::string &field, StringRef /*name*/, StringRef value) {
+  field = value.str();
+  return Error::success();
+}
+
+static Error setList(std::vector<std::string> &field, StringRef /*name*/, StringRef value) {
+  field.push_back(value.str());
+  return Error::success();
+}
+
 static Error setRegex(std::string &field, StringRef name, StringRef value) {
   std::string reason;
   if (!value.empty() && !llvm::Regex(value).isValid(reason))
@@ -31,7 +42,7 @@ static Error setRegex(std::string &field, StringRef name, StringRef value) {
   return Error::success();
 }
 
-static Error setLayerCount(int64_t &field, StringRef name, StringRef value) {
+static Error setLayers(int64_t &field, StringRef name, StringRef value) {
   int64_t count;
   if (value.getAsInteger(10, count))
     return invalid(name, value, "is not a whole number");
@@ -48,13 +59,27 @@ static Error setFlag(bool &field, StringRef name, StringRef value) {
   return Error::success();
 }
 
-static Error addCarry(std::vector<CarryRequest> &field, StringRef values) {
+static Error setSwitch(bool &field, StringRef name, StringRef value) { return setFlag(field, name, value); }
+
+/// One of two words.
+template <typename T>
+static Error setWord(T &field, StringRef name, StringRef value, std::pair<StringRef, T> first,
+                     std::pair<StringRef, T> second) {
+  for (auto [word, meaning] : {first, second})
+    if (value == word) {
+      field = meaning;
+      return Error::success();
+    }
+  return invalid(name, value, "must be " + first.first + " or " + second.first);
+}
+
+static Error addCarry(std::vector<CarryRequest> &field, StringRef name, StringRef values) {
   std::vector<CarryRequest> requests;
   for (StringRef value : llvm::split(values, ',')) {
     auto [argument, result] = value.rsplit(':');
     unsigned index;
     if (argument.empty() || result.getAsInteger(10, index))
-      return invalid("carry", value, "must be ARGUMENT:RESULT, an index or name and an index");
+      return invalid(name, value, "must be ARGUMENT:RESULT, an index or name and an index");
     requests.push_back({argument.str(), index});
   }
   llvm::append_range(field, requests);
@@ -72,31 +97,21 @@ static Error setProcessor(HostCodeOptions &field, StringRef name, StringRef valu
 }
 
 static Error setSums(MatmulSums &field, StringRef name, StringRef value) {
-  if (value != "exact" && value != "hardware")
-    return invalid(name, value, "must be exact or hardware");
-  field = value == "hardware" ? MatmulSums::hardware : MatmulSums::exact;
-  return Error::success();
+  return setWord<MatmulSums>(field, name, value, {"exact", MatmulSums::exact},
+                             {"hardware", MatmulSums::hardware});
 }
 
 static Error setOrder(SumOrder &field, StringRef name, StringRef value) {
-  if (value != "kernel" && value != "program")
-    return invalid(name, value, "must be kernel or program");
-  field = value == "program" ? SumOrder::program : SumOrder::kernel;
-  return Error::success();
+  return setWord<SumOrder>(field, name, value, {"kernel", SumOrder::kernel}, {"program", SumOrder::program});
 }
 
 static Error setMath(MathFunctions &field, StringRef name, StringRef value) {
-  if (value != "expanded" && value != "libm")
-    return invalid(name, value, "must be expanded or libm");
-  field = value == "libm" ? MathFunctions::libm : MathFunctions::expanded;
-  return Error::success();
+  return setWord<MathFunctions>(field, name, value, {"expanded", MathFunctions::expanded},
+                                {"libm", MathFunctions::libm});
 }
 
 static Error setUnusedOptions(bool &field, StringRef name, StringRef value) {
-  if (value != "error" && value != "report")
-    return invalid(name, value, "must be error or report");
-  field = value == "report";
-  return Error::success();
+  return setWord<bool>(field, name, value, {"error", false}, {"report", true});
 }
 
 static Error setMixedPrecision(std::string &field, StringRef name, StringRef value) {
@@ -180,7 +195,14 @@ static Error addAverages(llvm::SmallVectorImpl<int64_t> &field, StringRef name, 
   return Error::success();
 }
 
-static Error setPair(std::optional<PairRequest> &field, StringRef value) {
+static Error setAxes(std::vector<std::string> &field, StringRef /*name*/, StringRef value) {
+  field.clear();
+  for (StringRef axis : llvm::split(value, ','))
+    field.push_back(axis.str());
+  return Error::success();
+}
+
+static Error setPair(std::optional<PairRequest> &field, StringRef /*name*/, StringRef value) {
   llvm::Expected<PairRequest> request = parsePair(value);
   if (!request)
     return request.takeError();
@@ -201,187 +223,90 @@ struct Option {
 
 using Kind = OptionDescription::Kind;
 
-/// Sets a field of the recipe options to any text; Compiler::create() finds errors in it, when all
-/// options are known.
-template <std::string RecipeOptions::*field>
-static Error setText(CompilerOptions &options, StringRef name, StringRef value) {
-  options.recipe.*field = value.str();
-  return Error::success();
-}
+/// How the kinds of RecipeOptions.def are given.
+static constexpr Kind kText = Kind::value, kRegex = Kind::value, kLayers = Kind::value, kFlag = Kind::flag,
+                      kSwitch = Kind::optional, kList = Kind::list;
 
-template <std::string RecipeOptions::*field>
-static Error setPattern(CompilerOptions &options, StringRef name, StringRef value) {
-  return setRegex(options.recipe.*field, name, value);
-}
-
-template <int64_t RecipeOptions::*field>
-static Error setCount(CompilerOptions &options, StringRef name, StringRef value) {
-  return setLayerCount(options.recipe.*field, name, value);
-}
+/// A function that hands the value to `setter`, for a field of the options.
+#define FP8_SET(setter, field)                                                                               \
+  [](CompilerOptions &options, StringRef name, StringRef value) -> Error {                                   \
+    return setter(options.field, name, value);                                                               \
+  }
 
 static constexpr Option kOptions[] = {
-    {{"recipe", "recipe",
-      "delayed (default), current, block, row, mxfp8, auto (the finest scales among the fastest for "
-      "--target; --report says why), none, or an attribute"},
-     setText<&RecipeOptions::recipe>},
-    {{"sites", "linear|all|regex", "Matmuls of weights, all, or those whose site name matches"},
-     setPattern<&RecipeOptions::sites>},
-    {{"fp8-attention", "",
-      "Matmuls of two activations too, as in attention: q k and p v, with their gradients", Kind::flag},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setFlag(options.recipe.attention, name, value);
-     }},
-    {{"fp8-parameters", "",
-      "Weights are kept in FP8: cast once for each new value, by the step that computes it", Kind::flag},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setFlag(options.recipe.keepParameters, name, value);
-     }},
-    {{"keep", "regex", "Sites that stay as they are"}, setPattern<&RecipeOptions::keep>},
-    {{"require", "all|regex", "Sites that must become FP8: an error where one does not"},
-     setPattern<&RecipeOptions::require>},
-    {{"first", "N", "Sites of the first N layers stay as they are"}, setCount<&RecipeOptions::first>},
-    {{"last", "N", "Sites of the last N layers stay as they are"}, setCount<&RecipeOptions::last>},
-    {{"fprop", "precision|recipe",
-      "Forward matmuls: fp8, a format for both operands (e4m3, e5m2), a recipe, or the type in which they "
-      "stay (bf16, f16, f32, f64; none for any)"},
-     setText<&RecipeOptions::fprop>},
-    {{"dgrad", "precision|recipe", "Input gradients, as --fprop; a format is that of the gradient operand"},
-     setText<&RecipeOptions::dgrad>},
-    {{"wgrad", "precision|recipe", "Weight gradients, as --dgrad"}, setText<&RecipeOptions::wgrad>},
-    {{"site-recipe", "REGEX=RECIPE",
-      "Another recipe for the sites that match, before those of roles: a name, an attribute, none or a type",
-      Kind::list},
-     [](CompilerOptions &options, StringRef, StringRef value) -> Error {
-       options.recipe.siteRecipes.push_back(value.str());
-       return Error::success();
-     }},
+#define FP8_RECIPE_OPTION(Kind, field, name, initial, values, help)                                          \
+  {{name, values, help, k##Kind}, FP8_SET(set##Kind, recipe.field)},
+#include "fp8/Pipelines/RecipeOptions.def"
     {{"mixed-precision", "off|bf16|f16|tf32",
       "Run a program in f32 in mixed precision: contractions in this type with f32 sums, functions that need "
       "it and sums in f32 (off)"},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setMixedPrecision(options.mixedPrecision, name, value);
-     }},
+     FP8_SET(setMixedPrecision, mixedPrecision)},
     {{"loss-scaling", "INIT",
       "Scale the gradient of the loss, skip steps with an Inf or NaN in a gradient, and adapt the scale: it "
       "starts at INIT (65536), doubles after 2000 good steps and halves after a skipped one",
       Kind::optional},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setLossScaling(options.lossScaling, name, value);
-     }},
+     FP8_SET(setLossScaling, lossScaling)},
     {{"loss", "R", "The result that is the loss (the only scalar of floating point that is not carried)"},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setLoss(options.loss, name, value);
-     }},
+     FP8_SET(setLoss, loss)},
     {{"data-parallel", "AXIS:ARG[=DIM],...",
       "Several ranks run the step, each with its part of the batch, the arguments ARG cut along dimension "
       "DIM (0): loss and gradients become their means over the ranks. AXIS is a name, or the number of an "
       "axis of the program's grid"},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setDataParallel(options.dataParallel, name, value);
-     }},
+     FP8_SET(setDataParallel, dataParallel)},
     {{"shard", "AXIS:TENSOR[=DIM],...",
       "Tensors of which each rank has a part, cut along dimension DIM (0): arguments by name or number, "
       "results as result0. fp8-run cuts them out of its files and gathers them for those it writes. A "
       "carried argument's next value is divided as the argument. May be given for several axes",
       Kind::list},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return addShards(options.shards, name, value);
-     }},
+     FP8_SET(addShards, shards)},
     {{"average", "R,...", "With --data-parallel: results that become their mean over the ranks, too",
       Kind::list},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return addAverages(options.average, name, value);
-     }},
+     FP8_SET(addAverages, average)},
     {{"bucket-bytes", "N",
       "Sums and means over the ranks of small tensors, such as the gradients of biases, are joined to one of "
       "up to N bytes (1048576); 0 joins none. The results are the same"},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setBucketBytes(options.batching.bucketBytes, name, value);
-     }},
+     FP8_SET(setBucketBytes, batching.bucketBytes)},
     {{"reduce-amax-axes", "AXIS,...", "The axes of the grid of ranks over which amaxes are combined (all)"},
-     [](CompilerOptions &options, StringRef, StringRef value) -> Error {
-       options.reduceAmaxAxes.clear();
-       for (StringRef axis : llvm::split(value, ','))
-         options.reduceAmaxAxes.push_back(axis.str());
-       return Error::success();
-     }},
+     FP8_SET(setAxes, reduceAmaxAxes)},
     {{"pair", "FORWARD:BACKWARD[:K]",
       "Two functions of one step: results K... (default 1) of the first are arguments 0... of the second"},
-     [](CompilerOptions &options, StringRef, StringRef value) { return setPair(options.pair, value); }},
-    {{"measure-errors", "",
-      "Training entries get results for each FP8 tensor, which fp8-run --monitor shows: the root mean square "
-      "error of its cast over that of the tensor, the elements that are lost, the amax",
-      Kind::flag},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setFlag(options.recipe.measureErrors, name, value);
-     }},
-    {{"stochastic-rounding", "true|false",
-      "Round gradients to FP8 up or down at random, by bits of the seed and the step in the state tensor "
-      "`rounding` (false)",
-      Kind::optional},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setFlag(options.recipe.stochasticRounding, name, value);
-     }},
+     FP8_SET(setPair, pair)},
     {{"unused-options", "error|report",
       "Options that fit no matmul, such as a misspelt --sites: an error (default), or lines of the report, "
       "for programs that are parts of a model"},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setUnusedOptions(options.recipe.allowUnused, name, value);
-     }},
-    {{"calibrate", "", "Entries without gradients update the state too", Kind::flag},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setFlag(options.recipe.calibrate, name, value);
-     }},
-    {{"target", "target",
-      "cpu; sm_89, sm_90a, sm_100a or sm_120a for a GPU; or the attribute of a target of another dialect"},
-     setText<&RecipeOptions::target>},
+     FP8_SET(setUnusedOptions, recipe.allowUnused)},
     {{"cpu", "native|NAME",
       "The processor whose instructions the library may use, as LLVM names it: x86-64-v3 runs on any with "
       "AVX2; native (default) is this one"},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setProcessor(options.hostCode, name, value);
-     }},
+     FP8_SET(setProcessor, hostCode)},
     {{"math", "expanded|libm",
       "Math functions of f32, f16 and bf16: by own code, with the same bits on every target (default), or by "
       "the C library"},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setMath(options.hostCode.math, name, value);
-     }},
+     FP8_SET(setMath, hostCode.math)},
     {{"sums", "exact|hardware",
       "Sums of products of bf16 and FP8: one f32 sum in the order of K, with the same bits on every "
       "processor (default), or the dot products of AVX512_BF16, twice as fast, whose order and denormals are "
       "the processor's"},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setSums(options.hostCode.sums, name, value);
-     }},
+     FP8_SET(setSums, hostCode.sums)},
     {{"order", "kernel|program",
       "Sums over elements on a GPU: in the order of the fastest kernel (default), or in the order of the "
       "program, as on the CPU and slow, to compare results bit for bit"},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setOrder(options.order, name, value);
-     }},
+     FP8_SET(setOrder, order)},
     {{"strict-accumulation", "",
       "Matmuls of gradients are summed in parts of 128 on every GPU, also where its tensor cores are as "
       "exact without (sm_100a), to compare results bit for bit",
       Kind::flag},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setFlag(options.strictAccumulation, name, value);
-     }},
+     FP8_SET(setFlag, strictAccumulation)},
     {{"separate-temporaries", "",
       "Every temporary has memory of its own, so that the emulator finds reads of what no kernel has written",
       Kind::flag},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setFlag(options.hostCode.separateTemporaries, name, value);
-     }},
+     FP8_SET(setFlag, hostCode.separateTemporaries)},
     {{"emit", "what",
       "lib (default), obj, llvm, ptx (GPUs), or the IR after ingest, recipe, fusion, batching, bufferize or "
       "kernels"},
-     [](CompilerOptions &options, StringRef, StringRef value) -> Error {
-       options.emit = value.str();
-       return Error::success();
-     }},
+     FP8_SET(setText, emit)},
     {{"carry", "A:R,...", "Result R is argument A (index or name) of the next step", Kind::list},
-     [](CompilerOptions &options, StringRef, StringRef value) { return addCarry(options.carry, value); }},
+     FP8_SET(addCarry, carry)},
 };
 
 llvm::ArrayRef<StringRef> CompilerOptions::getStages() {

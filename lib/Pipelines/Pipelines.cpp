@@ -5,19 +5,16 @@
 // The stages as pass pipelines. Each ends in fp8-verify-stage, which checks its contract.
 
 #include "fp8/Pipelines/Pipelines.h"
+#include "PipelineErrors.h"
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
-#include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/FP8/Transforms/PipelineSteps.h"
-#include "fp8/Target/ModulePipeline.h"
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
-#include "mlir/Pass/PassOptions.h"
-#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -85,6 +82,10 @@ struct ReportError : PassWrapper<ReportError, OperationPass<>> {
 };
 } // namespace
 
+void fp8::addError(OpPassManager &manager, llvm::Error error) {
+  manager.addPass(std::make_unique<ReportError>(std::move(error)));
+}
+
 /// Returns whether the options make FP8 of any matmul.
 static bool makesFP8(StringRef recipe, const RecipeOptions &options) {
   return !recipe.empty() || !options.siteRecipes.empty();
@@ -92,10 +93,8 @@ static bool makesFP8(StringRef recipe, const RecipeOptions &options) {
 
 void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
   llvm::Expected<std::string> siteRecipes = getSiteRecipesAttribute(options);
-  if (!siteRecipes) {
-    manager.addPass(std::make_unique<ReportError>(siteRecipes.takeError()));
-    return;
-  }
+  if (!siteRecipes)
+    return addError(manager, siteRecipes.takeError());
   SelectSitesOptions select;
   select.siteRecipes = std::move(*siteRecipes);
   select.recipe = recipe.str();
@@ -216,211 +215,4 @@ void fp8::buildBufferizePipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createReinterpretReshapes());
   addCleanUp(manager);
   addStageVerifier(manager, "bufferize");
-}
-
-//===----------------------------------------------------------------------===//
-// Registration
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-struct IngestPipelineOptions : PassPipelineOptions<IngestPipelineOptions> {
-  Option<std::string> pair{*this, "pair",
-                           llvm::cl::desc("FORWARD:BACKWARD[:K]: results K… (default 1) of the first "
-                                          "function are arguments 0… of the second")};
-  Option<std::string> mixedPrecision{
-      *this, "mixed-precision",
-      llvm::cl::desc("off, bf16, f16 or tf32: the precision in which a program in f32 runs"),
-      llvm::cl::init("off")};
-  Option<double> lossScaling{*this, "loss-scaling",
-                             llvm::cl::desc("the initial loss scale of dynamic loss scaling; 0 for none"),
-                             llvm::cl::init(0)};
-  Option<int64_t> loss{
-      *this, "loss", llvm::cl::desc("the result that is the loss; -1 for the only scalar of floating point"),
-      llvm::cl::init(-1)};
-  ListOption<int64_t> average{
-      *this, "average",
-      llvm::cl::desc("results whose mean over the ranks is wanted, of a program with fp8.batch arguments")};
-
-  IngestOptions parse() const {
-    IngestOptions options;
-    options.pair = pair;
-    options.mixedPrecision = mixedPrecision;
-    if (lossScaling != 0)
-      options.lossScaling = lossScaling;
-    if (loss >= 0)
-      options.loss = loss;
-    options.average.assign(average.begin(), average.end());
-    return options;
-  }
-};
-
-/// The RecipeOptions as options of a pipeline.
-struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
-  Option<std::string> recipe{
-      *this, "recipe",
-      llvm::cl::desc("delayed, current, block, row, mxfp8, auto, none or a recipe attribute"),
-      llvm::cl::init("delayed")};
-  Option<std::string> target{
-      *this, "target",
-      llvm::cl::desc(
-          "the target of the module, where it names none; of a module that names another, an error")};
-  Option<std::string> fprop{*this, "fprop", llvm::cl::desc("precision, format or recipe of forward matmuls"),
-                            llvm::cl::init("fp8")};
-  Option<std::string> dgrad{*this, "dgrad", llvm::cl::desc("precision, format or recipe of input gradients"),
-                            llvm::cl::init("fp8")};
-  Option<std::string> wgrad{*this, "wgrad", llvm::cl::desc("precision, format or recipe of weight gradients"),
-                            llvm::cl::init("fp8")};
-  ListOption<std::string> siteRecipes{
-      *this, "site-recipe", llvm::cl::desc("REGEX=RECIPE,...: recipes, none or types of sites that match")};
-  Option<std::string> sites{*this, "sites", llvm::cl::desc("linear, all or a regex"),
-                            llvm::cl::init("linear")};
-  Option<bool> attention{*this, "fp8-attention",
-                         llvm::cl::desc("with sites=linear: matmuls of two activations too"),
-                         llvm::cl::init(false)};
-  Option<bool> stochasticRounding{*this, "stochastic-rounding",
-                                  llvm::cl::desc("casts of gradients round stochastically"),
-                                  llvm::cl::init(false)};
-  Option<bool> keepParameters{*this, "fp8-parameters",
-                              llvm::cl::desc("weights are cast once, and their bytes kept in the state"),
-                              llvm::cl::init(false)};
-  Option<bool> measureErrors{*this, "measure-errors",
-                             llvm::cl::desc("a result per cast: its relative root mean square error"),
-                             llvm::cl::init(false)};
-  Option<std::string> keep{*this, "keep", llvm::cl::desc("regex of sites that stay in high precision")};
-  Option<int64_t> first{*this, "first", llvm::cl::desc("number of first layers that stay in high precision")};
-  Option<int64_t> last{*this, "last", llvm::cl::desc("number of last layers that stay in high precision")};
-  Option<std::string> require{*this, "require",
-                              llvm::cl::desc("all, or a regex of sites that must become FP8")};
-  Option<bool> calibrate{*this, "calibrate",
-                         llvm::cl::desc("functions without gradients update the state too"),
-                         llvm::cl::init(false)};
-  Option<bool> allowUnsupported{*this, "allow-unsupported",
-                                llvm::cl::desc("allow a recipe that the target has no kernels for"),
-                                llvm::cl::init(false)};
-  Option<bool> allowUnused{*this, "allow-unused",
-                           llvm::cl::desc("list options that no matmul fits on the module; no error"),
-                           llvm::cl::init(false)};
-  std::vector<std::unique_ptr<Option<std::string>>> parameters;
-
-  RecipePipelineOptions() {
-    for (const RecipeParameter &parameter : getRecipeParameters())
-      parameters.push_back(
-          std::make_unique<Option<std::string>>(*this, parameter.option, llvm::cl::desc(parameter.help)));
-  }
-
-  RecipeOptions parse() const {
-    RecipeOptions options;
-    options.recipe = recipe;
-    if (!target.empty())
-      options.target = target;
-    options.fprop = fprop;
-    options.dgrad = dgrad;
-    options.wgrad = wgrad;
-    options.siteRecipes.assign(siteRecipes.begin(), siteRecipes.end());
-    options.sites = sites;
-    options.attention = attention;
-    options.keepParameters = keepParameters;
-    options.measureErrors = measureErrors;
-    options.stochasticRounding = stochasticRounding;
-    options.keep = keep;
-    options.first = first;
-    options.last = last;
-    options.require = require;
-    options.calibrate = calibrate;
-    options.allowUnsupported = allowUnsupported;
-    options.allowUnused = allowUnused;
-    for (const auto &parameter : parameters)
-      if (!parameter->empty())
-        options.parameters[parameter->getArgStr().str()] = *parameter;
-    return options;
-  }
-};
-
-struct BatchingPipelineOptions : PassPipelineOptions<BatchingPipelineOptions> {
-  Option<int64_t> bucketBytes{
-      *this, "bucket-bytes",
-      llvm::cl::desc("the size up to which reductions of small tensors are joined; 0 joins none"),
-      llvm::cl::init(BatchingOptions().bucketBytes)};
-
-  BatchingOptions parse() const {
-    BatchingOptions options;
-    options.bucketBytes = bucketBytes;
-    return options;
-  }
-};
-
-/// Decides what the recipe `auto` is for a target of this project. The context of the program is not known
-/// when its pipeline is built.
-llvm::Error chooseByName(RecipeOptions &options) {
-  if (options.recipe != "auto")
-    return llvm::Error::success();
-  MLIRContext context(MLIRContext::Threading::DISABLED);
-  context.loadDialect<FP8Dialect>();
-  llvm::Expected<TargetAttrInterface> target = findTarget(options.target, context);
-  return target ? chooseRecipe(*target, options) : target.takeError();
-}
-
-/// A pass that gives the module the target that a pipeline was built for.
-struct SetTarget : PassWrapper<SetTarget, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SetTarget)
-  explicit SetTarget(StringRef name) : name(name) {}
-  StringRef getArgument() const final { return "fp8-set-target"; }
-  void getDependentDialects(DialectRegistry &registry) const final { registry.insert<FP8Dialect>(); }
-  void runOnOperation() final {
-    ModuleOp module = getOperation();
-    llvm::Expected<TargetAttrInterface> target = findTarget(name, *module.getContext());
-    if (!target) {
-      module.emitError() << llvm::toString(target.takeError());
-      return signalPassFailure();
-    }
-    auto own = module->getAttrOfType<TargetAttrInterface>(kTargetAttrName);
-    if (!own)
-      return module->setAttr(kTargetAttrName, *target);
-    if (own == *target || own.getTargetName() == name)
-      return;
-    module.emitError() << "--target=" << name << ", but the module's " << kTargetAttrName << " is " << own;
-    signalPassFailure();
-  }
-  std::string name;
-};
-
-void buildRegisteredRecipePipeline(OpPassManager &manager, const RecipePipelineOptions &pipelineOptions) {
-  RecipeOptions options = pipelineOptions.parse();
-  bool dependsOnTarget = options.recipe == "auto" || !pipelineOptions.target.empty();
-  if (llvm::Error error = chooseByName(options)) {
-    manager.addPass(std::make_unique<ReportError>(std::move(error)));
-    return;
-  }
-  llvm::Expected<std::string> recipe = getRecipeAttribute(options);
-  if (!recipe) {
-    manager.addPass(std::make_unique<ReportError>(recipe.takeError()));
-    return;
-  }
-  if (dependsOnTarget)
-    manager.addPass(std::make_unique<SetTarget>(options.target));
-  addStageVerifier(manager, "ingest");
-  buildSelectionPipeline(manager, *recipe, options);
-  buildApplicationPipeline(manager, *recipe, options);
-}
-
-} // namespace
-
-void fp8::registerPipelines() {
-  registerModulePipeline<IngestPipelineOptions>(
-      "fp8-ingest-pipeline", "Stage 1: contractions of linalg become fp8.matmul",
-      [](OpPassManager &manager, const IngestPipelineOptions &options) {
-        buildIngestPipeline(manager, options.parse());
-      });
-  registerModulePipeline<RecipePipelineOptions>(
-      "fp8-recipe-pipeline", "Stage 2: chosen sites become FP8, state becomes arguments and results",
-      buildRegisteredRecipePipeline);
-  registerModulePipeline("fp8-fusion-pipeline", "Stage 3: one quantize per tensor", buildFusionPipeline);
-  registerModulePipeline<BatchingPipelineOptions>(
-      "fp8-batching-pipeline", "Stage 4: one history update per update point, small reductions joined",
-      [](OpPassManager &manager, const BatchingPipelineOptions &options) {
-        buildBatchingPipeline(manager, options.parse());
-      });
-  registerModulePipeline("fp8-bufferize-pipeline", "Stage 5: memrefs, state updated in place",
-                         buildBufferizePipeline);
 }

@@ -128,35 +128,27 @@ static llvm::json::Value toJSON(mlir::Attribute value) {
   return text;
 }
 
+static llvm::json::Value toJSON(const std::string &text) {
+  return text.empty() ? llvm::json::Value(nullptr) : llvm::json::Value(text);
+}
+static llvm::json::Value toJSON(bool flag) { return flag; }
+static llvm::json::Value toJSON(int64_t number) { return number; }
+static llvm::json::Value toJSON(const std::vector<std::string> &texts) { return llvm::json::Array(texts); }
+
 OptionValues fp8::describeOptions(const RecipeOptions &options, RecipeAttrInterface recipe) {
-  auto orNull = [](const std::string &text) {
-    return text.empty() ? llvm::json::Value(nullptr) : llvm::json::Value(text);
-  };
   OptionValues list;
-  list.emplace_back("recipe", options.recipe);
-  list.emplace_back("recipe_attribute", recipe ? toJSON(recipe) : llvm::json::Value(nullptr));
+  auto add = [&](StringRef name, llvm::json::Value value) {
+    list.emplace_back(llvm::join(llvm::split(name, '-'), "_"), std::move(value));
+  };
+#define FP8_RECIPE_OPTION(Kind, field, name, initial, values, help) add(name, toJSON(options.field));
+#include "fp8/Pipelines/RecipeOptions.def"
+  add("unused-options", options.allowUnused ? "report" : "error");
+  add("recipe-attribute", recipe ? toJSON(recipe) : llvm::json::Value(nullptr));
   if (recipe)
     for (mlir::NamedAttribute parameter : recipe.getParameters())
-      list.emplace_back(parameter.getName().str(), toJSON(parameter.getValue()));
-  for (unsigned role : {0u, 1u, 2u}) {
-    auto [option, word] = getRoleOption(options, role);
-    list.emplace_back(option.str(), word);
-  }
-  list.emplace_back("site_recipe", llvm::json::Array(options.siteRecipes));
+      add(parameter.getName(), toJSON(parameter.getValue()));
   for (const RecipeParameter &parameter : getRecipeParameters())
     if (parameter.parameter.empty())
-      list.emplace_back(llvm::join(llvm::split(parameter.option, '-'), "_"),
-                        orNull(getGiven(options, parameter.option).str()));
-  list.emplace_back("sites", options.sites);
-  list.emplace_back("fp8_attention", options.attention);
-  list.emplace_back("fp8_parameters", options.keepParameters);
-  list.emplace_back("keep", orNull(options.keep));
-  list.emplace_back("first", options.first);
-  list.emplace_back("last", options.last);
-  list.emplace_back("require", orNull(options.require));
-  list.emplace_back("calibrate", options.calibrate);
-  list.emplace_back("stochastic_rounding", options.stochasticRounding);
-  list.emplace_back("unused_options", options.allowUnused ? "report" : "error");
-  list.emplace_back("target", options.target);
+      add(parameter.option, toJSON(getGiven(options, parameter.option).str()));
   return list;
 }

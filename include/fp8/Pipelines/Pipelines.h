@@ -29,42 +29,26 @@ struct RecipeParameter {
 /// Returns all recipe parameters. The tools and the pipelines declare their options from this list.
 llvm::ArrayRef<RecipeParameter> getRecipeParameters();
 
-/// The options of fp8-compile, under the same names, that decide what becomes FP8 and how.
+/// The types of the values of options, by the words of RecipeOptions.def.
+namespace option_kinds {
+using Text = std::string;
+using Regex = std::string;
+using Layers = int64_t;
+using Flag = bool;
+using Switch = bool;
+using List = std::vector<std::string>;
+} // namespace option_kinds
+
+/// The options of fp8-compile, under the same names, that decide what becomes FP8 and how. RecipeOptions.def
+/// has the fields with their meaning.
 struct RecipeOptions {
-  /// delayed, current, block, row, mxfp8, auto, none, or a recipe attribute.
-  std::string recipe = "delayed";
+#define FP8_RECIPE_OPTION(Kind, field, name, initial, values, help) option_kinds::Kind field = initial;
+#include "fp8/Pipelines/RecipeOptions.def"
   /// The recipe that `auto` stands for on the target; set by chooseRecipe.
   std::string chosenRecipe;
   std::vector<std::string> weighedRecipes;
-  /// The name of the target, or its attribute. The recipe `auto` depends on it.
-  std::string target = "cpu";
   /// The recipe parameters that the user set, by option: {"margin", "1"}.
   std::map<std::string, std::string> parameters;
-  /// Per role: fp8; e4m3 or e5m2, the format of the gradient operand (fprop: of both operands); a
-  /// recipe, by name or as an attribute; or the type in which the matmuls stay: bf16, f16, f32, f64,
-  /// or none for any.
-  std::string fprop = "fp8", dgrad = "fp8", wgrad = "fp8";
-  /// REGEX=RECIPE: the recipe of sites that match, by name or as an attribute, none or a type as above.
-  /// The first that matches holds, before those of roles and `recipe`.
-  std::vector<std::string> siteRecipes;
-  /// linear, all, or a regex searched in site names.
-  std::string sites = "linear";
-  /// With the sites `linear`: matmuls of two activations, as in attention, become FP8 as well.
-  bool attention = false;
-  /// The FP8 bytes of weights are part of the state: cast once for each new value.
-  bool keepParameters = false;
-  /// A regex of sites that stay in high precision; empty for none.
-  std::string keep;
-  /// The number of layers at the beginning and at the end whose sites stay in high precision.
-  int64_t first = 0, last = 0;
-  /// all, or a regex of sites that must become FP8; empty for none.
-  std::string require;
-  /// Functions without gradients update the state too.
-  bool calibrate = false;
-  /// Casts of gradients round stochastically.
-  bool stochasticRounding = false;
-  /// Training functions get a result per cast, its root mean square error relative to the tensor.
-  bool measureErrors = false;
   /// Allow a recipe that the target has no kernels for, to look at the IR.
   bool allowUnsupported = false;
   /// Options that no matmul fits are part of the report, and are no errors.
@@ -111,8 +95,8 @@ std::vector<WeighedRecipe> weighRecipes(TargetAttrInterface target);
 /// recipe can be used.
 llvm::Error chooseRecipe(TargetAttrInterface target, RecipeOptions &options);
 
-/// Returns every option with its value, defaults included, in the order of the help. `recipe`
-/// is the parsed result of getRecipeAttribute; null for none.
+/// Returns every option with its value, defaults included. `recipe` is the parsed result of
+/// getRecipeAttribute; null for none.
 OptionValues describeOptions(const RecipeOptions &options, RecipeAttrInterface recipe);
 
 /// The options of stage 1.

@@ -36,6 +36,7 @@ DEFAULTS = {
     "last": 0,
     "require": None,
     "fp8_attention": False,
+    "measure_errors": False,
     "calibrate": False,
     "unused_options": "error",
     "stochastic_rounding": False,
