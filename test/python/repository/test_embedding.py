@@ -24,6 +24,37 @@ func.func @main(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>) -> tensor<4x16xbf16
 }
 """
 
+#: One operation for each set of patterns, and the operations that take its place.
+REWRITES = """
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (n, k)>
+#out = affine_map<(m, n, k) -> (m, n)>
+#row = affine_map<(i, j) -> (i, j)>
+#sum = affine_map<(i, j) -> (i)>
+func.func @main(%bytes: tensor<4x8xi8>, %none: tensor<0x?xf32>, %one: tensor<4x1xf32>, %w: tensor<8x16xf8E4M3FN>, %scale: tensor<f32>,
+    %rows: memref<?xf32>, %m: index, %n: index)
+    -> (tensor<?xf32>, tensor<4xf32>, tensor<4x16xf32>, memref<?x?xf32>) {
+  %x = tensor.bitcast %bytes : tensor<4x8xi8> to tensor<4x8xf8E4M3FN>
+  %flat = tensor.collapse_shape %none [[0, 1]] : tensor<0x?xf32> into tensor<?xf32>
+  %zero = arith.constant 0.0 : f32
+  %no_sums = tensor.empty() : tensor<4xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%no_sums : tensor<4xf32>) -> tensor<4xf32>
+  %sums = linalg.generic {indexing_maps = [#row, #sum], iterator_types = ["parallel", "reduction"]}
+      ins(%one : tensor<4x1xf32>) outs(%zeros : tensor<4xf32>) {
+    ^bb0(%element: f32, %before: f32):
+      %added = arith.addf %element, %before : f32
+      linalg.yield %added : f32
+  } -> tensor<4xf32>
+  %turned = tensor.empty() : tensor<16x8xf8E4M3FN>
+  %wt = linalg.transpose ins(%w : tensor<8x16xf8E4M3FN>) outs(%turned : tensor<16x8xf8E4M3FN>) permutation = [1, 0]
+  %empty = tensor.empty() : tensor<4x16xf32>
+  %y = fp8.scaled_matmul fast ins(%x, %wt : tensor<4x8xf8E4M3FN>, tensor<16x8xf8E4M3FN>) scales(%scale, %scale : tensor<f32>, tensor<f32>)
+      outs(%empty : tensor<4x16xf32>) {indexing_maps = [#lhs, #rhs, #out]} -> tensor<4x16xf32>
+  %matrix = memref.expand_shape %rows [[0, 1]] output_shape [%m, %n] : memref<?xf32> into memref<?x?xf32>
+  return %flat, %sums, %y, %matrix : tensor<?xf32>, tensor<4xf32>, tensor<4x16xf32>, memref<?x?xf32>
+}
+"""
+
 
 def command(*arguments, **options):
     done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, **options)
@@ -50,6 +81,12 @@ def test_find_package(source_dir, build_dir, tmp_path):
         assert (prefix / installed).exists()
     configure(source_dir / "test/Embedding/FindPackage", build, build_dir, "-DCMAKE_PREFIX_PATH=%s" % prefix)
     command("cmake", "--build", build)
+    (tmp_path / "rewrites.mlir").write_text(REWRITES)
+    rewritten = command(build / "patterns", tmp_path / "rewrites.mlir")
+    for before in ["tensor.bitcast", "tensor<0x?xf32> into", '"reduction"', "linalg.transpose", "memref.expand_shape"]:
+        assert before in REWRITES and before not in rewritten
+    for after in ["arith.bitcast", "memref.reinterpret_cast"]:
+        assert after in rewritten
     (tmp_path / "model.mlir").write_text(MODEL)
     assert command(build / "embed", tmp_path / "model.mlir") == "matmul0 fprop current\n"
     assert "1 contractions: 1 in FP8, 0 in high precision" in command(build / "compile", tmp_path / "model.mlir")

@@ -7,10 +7,12 @@
 // reshape may reach bufferization.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/Patterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_FOLDEMPTYRESHAPES
@@ -30,8 +32,7 @@ static bool hasEmptyDynamicGroup(tensor::CollapseShapeOp op) {
 
 /// Creates an empty tensor in the shape of the result. A dynamic size is 0 in a group with a size of
 /// 0, elsewhere the product of the sizes of the group.
-static Value createEmpty(tensor::CollapseShapeOp op) {
-  OpBuilder builder(op);
+static Value createEmpty(OpBuilder &builder, tensor::CollapseShapeOp op) {
   Location loc = op.getLoc();
   SmallVector<Value> sizes;
   for (auto [i, group] : llvm::enumerate(op.getReassociationIndices())) {
@@ -50,14 +51,25 @@ static Value createEmpty(tensor::CollapseShapeOp op) {
 }
 
 namespace {
+struct FoldEmptyReshape : OpRewritePattern<tensor::CollapseShapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(tensor::CollapseShapeOp op, PatternRewriter &rewriter) const final {
+    if (!hasEmptyDynamicGroup(op))
+      return failure();
+    rewriter.replaceOp(op, createEmpty(rewriter, op));
+    return success();
+  }
+};
+
 struct FoldEmptyReshapesPass : public fp8::impl::FoldEmptyReshapesBase<FoldEmptyReshapesPass> {
   void runOnOperation() override {
-    getOperation().walk([](tensor::CollapseShapeOp op) {
-      if (!hasEmptyDynamicGroup(op))
-        return;
-      op.getResult().replaceAllUsesWith(createEmpty(op));
-      op.erase();
-    });
+    RewritePatternSet patterns(&getContext());
+    fp8::populateFoldEmptyReshapesPatterns(patterns);
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };
 } // namespace
+
+void fp8::populateFoldEmptyReshapesPatterns(RewritePatternSet &patterns) {
+  patterns.add<FoldEmptyReshape>(patterns.getContext());
+}

@@ -8,6 +8,7 @@
 // become casts too, so that sizes which the program has computed need no memory of their own.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/Patterns.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -102,7 +103,39 @@ static void eraseUnread(RewriterBase &rewriter, Value buffer) {
   rewriter.eraseOp(alloc);
 }
 
+/// Whether both sides of `op` have ranks.
+static bool isRanked(memref::ReshapeOp op) {
+  return isa<MemRefType>(op.getType()) && isa<MemRefType>(op.getSource().getType());
+}
+
+/// Replaces `op`, and erases its buffer of sizes if nothing else reads it.
+static void reinterpretAndErase(RewriterBase &rewriter, memref::ReshapeOp op) {
+  Value sizes = op.getShape();
+  reinterpret(rewriter, op);
+  eraseUnread(rewriter, sizes);
+}
+
 namespace {
+struct ReinterpretExpandShape : OpRewritePattern<memref::ExpandShapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(memref::ExpandShapeOp op, PatternRewriter &rewriter) const final {
+    if (!hasSeveralDynamicSizes(op))
+      return failure();
+    reinterpret(rewriter, op);
+    return success();
+  }
+};
+
+struct ReinterpretReshape : OpRewritePattern<memref::ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(memref::ReshapeOp op, PatternRewriter &rewriter) const final {
+    if (!isRanked(op))
+      return failure();
+    reinterpretAndErase(rewriter, op);
+    return success();
+  }
+};
+
 struct ReinterpretReshapesPass : public fp8::impl::ReinterpretReshapesBase<ReinterpretReshapesPass> {
   void runOnOperation() override {
     SmallVector<memref::ExpandShapeOp> reshapes;
@@ -115,14 +148,15 @@ struct ReinterpretReshapesPass : public fp8::impl::ReinterpretReshapesBase<Reint
       reinterpret(rewriter, op);
     SmallVector<memref::ReshapeOp> withSizesInMemory;
     getOperation()->walk([&](memref::ReshapeOp op) {
-      if (isa<MemRefType>(op.getType()) && isa<MemRefType>(op.getSource().getType()))
+      if (isRanked(op))
         withSizesInMemory.push_back(op);
     });
-    for (memref::ReshapeOp op : withSizesInMemory) {
-      Value sizes = op.getShape();
-      reinterpret(rewriter, op);
-      eraseUnread(rewriter, sizes);
-    }
+    for (memref::ReshapeOp op : withSizesInMemory)
+      reinterpretAndErase(rewriter, op);
   }
 };
 } // namespace
+
+void fp8::populateReinterpretReshapesPatterns(RewritePatternSet &patterns) {
+  patterns.add<ReinterpretExpandShape, ReinterpretReshape>(patterns.getContext());
+}

@@ -8,6 +8,7 @@
 #include "EraseUnused.h"
 #include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/Patterns.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -36,19 +37,36 @@ bool foldTranspose(RewriterBase &rewriter, ScaledMatmulOp op, OpOperand &operand
   return true;
 }
 
+/// Replaces both operands; returns whether one was a transposed copy.
+bool foldTransposes(RewriterBase &rewriter, ScaledMatmulOp op) {
+  bool isFolded = false;
+  // Blocks refer to the operand's own dimensions.
+  while (!op.getLhsBlock() && foldTranspose(rewriter, op, op.getLhsMutable()))
+    isFolded = true;
+  while (!op.getRhsBlock() && foldTranspose(rewriter, op, op.getRhsMutable()))
+    isFolded = true;
+  return isFolded;
+}
+
+struct FoldTransposesOfMatmul : OpRewritePattern<ScaledMatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ScaledMatmulOp op, PatternRewriter &rewriter) const final {
+    return success(foldTransposes(rewriter, op));
+  }
+};
+
 class FoldTransposes : public impl::FoldTransposesBase<FoldTransposes> {
 public:
   void runOnOperation() final {
     IRRewriter rewriter(&getContext());
-    getOperation().walk([&](ScaledMatmulOp op) {
-      // Blocks refer to the operand's own dimensions.
-      while (!op.getLhsBlock() && foldTranspose(rewriter, op, op.getLhsMutable())) {
-      }
-      while (!op.getRhsBlock() && foldTranspose(rewriter, op, op.getRhsMutable())) {
-      }
-    });
+    getOperation().walk([&](ScaledMatmulOp op) { foldTransposes(rewriter, op); });
   }
 };
 
 } // namespace
+
+void populateFoldTransposesPatterns(RewritePatternSet &patterns) {
+  patterns.add<FoldTransposesOfMatmul>(patterns.getContext());
+}
+
 } // namespace fp8

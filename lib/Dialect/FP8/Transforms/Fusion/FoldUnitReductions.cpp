@@ -6,12 +6,14 @@
 // Programs sum the gradient of a bias again over the dimensions that a broadcast had added.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/Patterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_FOLDUNITREDUCTIONS
@@ -57,13 +59,14 @@ static void inlineFills(RewriterBase &rewriter, linalg::GenericOp op) {
   }
 }
 
-static void fold(RewriterBase &rewriter, linalg::LinalgOp op, ArrayRef<unsigned> dims) {
-  rewriter.setInsertionPoint(op);
+/// Returns failure if nothing has changed.
+static LogicalResult fold(RewriterBase &rewriter, linalg::LinalgOp op, ArrayRef<unsigned> dims) {
+  bool isNamed = !isa<linalg::GenericOp>(op);
   auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
   if (!generic) {
     FailureOr<linalg::GenericOp> generalized = linalg::generalizeNamedOp(rewriter, op);
     if (failed(generalized))
-      return;
+      return failure();
     generic = *generalized;
   }
   linalg::ControlDropUnitDims control;
@@ -71,20 +74,30 @@ static void fold(RewriterBase &rewriter, linalg::LinalgOp op, ArrayRef<unsigned>
   rewriter.setInsertionPoint(generic);
   FailureOr<linalg::DropUnitDimsResult> dropped = linalg::dropUnitDims(rewriter, generic, control);
   if (failed(dropped))
-    return;
+    return success(isNamed);
   rewriter.replaceOp(generic, dropped->replacements);
   inlineFills(rewriter, cast<linalg::GenericOp>(dropped->resultOp.getOperation()));
+  return success();
 }
 
 namespace {
+struct FoldUnitReduction : OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+  LogicalResult matchAndRewrite(linalg::LinalgOp op, PatternRewriter &rewriter) const final {
+    SmallVector<unsigned> dims = findUnitReductions(op);
+    return dims.empty() ? failure() : fold(rewriter, op, dims);
+  }
+};
+
 struct FoldUnitReductionsPass : public fp8::impl::FoldUnitReductionsBase<FoldUnitReductionsPass> {
   void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    SmallVector<linalg::LinalgOp> ops;
-    getOperation().walk([&](linalg::LinalgOp op) { ops.push_back(op); });
-    for (linalg::LinalgOp op : ops)
-      if (SmallVector<unsigned> dims = findUnitReductions(op); !dims.empty())
-        fold(rewriter, op, dims);
+    RewritePatternSet patterns(&getContext());
+    fp8::populateFoldUnitReductionsPatterns(patterns);
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };
 } // namespace
+
+void fp8::populateFoldUnitReductionsPatterns(RewritePatternSet &patterns) {
+  patterns.add<FoldUnitReduction>(patterns.getContext());
+}
