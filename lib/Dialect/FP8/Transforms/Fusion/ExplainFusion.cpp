@@ -37,8 +37,10 @@ detail::Reason explain(OpOperand &read) {
   auto generic = dyn_cast<linalg::GenericOp>(writer);
   if (!generic)
     return detail::explainEpilogue(writer, result, reader);
-  return isa<linalg::GenericOp>(reader) ? detail::explainElementwise(read)
-                                        : detail::explainProducer(generic, result, reader);
+  if (isa<linalg::GenericOp>(reader))
+    return detail::explainElementwise(read);
+  detail::Reason ofRows = generic.getNumReductionLoops() ? detail::explainRows(generic, reader) : "";
+  return ofRows.empty() ? detail::explainProducer(generic, result, reader) : ofRows;
 }
 
 class ExplainFusion : public impl::ExplainFusionBase<ExplainFusion> {

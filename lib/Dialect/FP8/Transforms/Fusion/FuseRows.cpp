@@ -51,10 +51,15 @@ bool isContiguous(Operation *op, ArrayRef<int64_t> rows) {
   return llvm::equal(rows, llvm::seq(numDims - size, numDims));
 }
 
+/// Returns whether the cast rounds by bits that do not follow from the rows.
+bool roundsAcross(Operation *op, ArrayRef<int64_t> rows) {
+  auto quantize = dyn_cast<QuantizeOp>(op);
+  return quantize && quantize.getRandom() && !isContiguous(op, rows);
+}
+
 /// Fuses the cluster into `op` if that saves traffic. Returns whether it did.
 bool fuse(RewriterBase &rewriter, Operation *op, ArrayRef<int64_t> rows) {
-  auto quantize = dyn_cast<QuantizeOp>(op);
-  if (quantize && quantize.getRandom() && !isContiguous(op, rows))
+  if (roundsAcross(op, rows))
     return false;
   detail::RowCluster cluster(op, rows);
   if (failed(cluster.find()))
@@ -105,12 +110,17 @@ SmallVector<SmallVector<int64_t>> findCandidates(Operation *op) {
   return candidates;
 }
 
+/// Returns whether the pass can fuse rows into `op`.
+bool canHaveRows(Operation *op) {
+  return isa<AmaxOp, QuantizeOp>(op) && op->getNumResults() != 0 && ElementRegion::of(op)->rows.empty();
+}
+
 class FuseRows : public impl::FuseRowsBase<FuseRows> {
 public:
   void runOnOperation() final {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (isa<AmaxOp, QuantizeOp>(op) && op->getNumResults() != 0 && ElementRegion::of(op)->rows.empty())
+      if (canHaveRows(op))
         ops.push_back(op);
     });
     IRRewriter rewriter(&getContext());
@@ -122,4 +132,23 @@ public:
 };
 
 } // namespace
+
+detail::Reason detail::explainRows(linalg::GenericOp producer, Operation *cast) {
+  if (!canHaveRows(cast))
+    return "";
+  SmallVector<SmallVector<int64_t>> candidates = findCandidates(cast);
+  if (candidates.empty())
+    return "";
+  ArrayRef<int64_t> rows = candidates.front();
+  if (roundsAcross(cast, rows))
+    return "the cast rounds stochastically, in another order than by rows";
+  RowCluster cluster(cast, rows);
+  bool isFound = succeeded(cluster.find());
+  if (!isFound || !cluster.isMember(producer))
+    return cluster.explain(producer);
+  return succeeded(findReadersBefore(cast, cluster))
+             ? "computed by rows, the step would read and write no fewer bytes"
+             : "an operation with side effects stands between";
+}
+
 } // namespace fp8

@@ -27,10 +27,12 @@ inline bool decline(Reason *why, Reason reason) {
 }
 
 /// Why a reader of a matmul's result is not in its epilogue, and why an elementwise producer is not in the
-/// region of a cast or amax, or in its reader (fp8-explain-fusion).
+/// region of a cast or amax, or in its reader (fp8-explain-fusion). explainRows() is of a producer that
+/// reduces rows, and empty where `cast` is none that it could be computed with.
 Reason explainEpilogue(mlir::Operation *matmul, mlir::OpResult result, mlir::Operation *reader);
 Reason explainProducer(mlir::linalg::GenericOp producer, mlir::OpResult result, mlir::Operation *cast);
 Reason explainElementwise(mlir::OpOperand &read);
+Reason explainRows(mlir::linalg::GenericOp producer, mlir::Operation *cast);
 
 /// Returns `op` if it is a generic of parallel loops on tensors that computes scalars from scalars
 /// and reads no destination; null otherwise.

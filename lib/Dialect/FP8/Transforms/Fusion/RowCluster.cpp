@@ -6,7 +6,6 @@
 // and no operation outside of the cluster depends on it and leads to the cast.
 
 #include "RowCluster.h"
-#include "RegionFusion.h"
 #include "fp8/Analysis/MemoryTraffic.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -15,6 +14,8 @@
 using namespace mlir;
 using namespace fp8;
 using namespace fp8::detail;
+
+static constexpr Reason kTooLargeRows = "a row takes more memory than the target allows";
 
 static ShapedType shaped(Value value) { return cast<ShapedType>(value.getType()); }
 
@@ -147,18 +148,18 @@ bool RowCluster::fitsRows(linalg::GenericOp generic, AffineMap map) {
   for (OpOperand *input : generic.getDpsInputOperands())
     if (isa<ShapedType>(input->get().getType()) &&
         !isSliceable(generic.getMatchingIndexingMap(input).compose(map)))
-      return false;
+      return decline(&why, "it reads more than one row of an operand for a row of the cast");
   for (OpOperand &init : generic.getDpsInitsMutable()) {
     OpResult result = generic.getTiedOpResult(&init);
     AffineMap place = generic.getMatchingIndexingMap(&init).compose(map);
-    if (clashing.contains(result) || !isSliceable(place) || !differsByRow(place))
-      return false;
-    if (auto placement = placements.find(result); placement != placements.end() && placement->second != place)
-      return false;
+    auto placement = placements.find(result);
+    bool isElsewhere = placement != placements.end() && placement->second != place;
+    if (isElsewhere || clashing.contains(result) || !isSliceable(place) || !differsByRow(place))
+      return decline(&why, "its results are not the rows of the cast, one for each");
     if (generic.payloadUsesValueFromOperand(&init) && !getFillValue(init.get()))
-      return false;
+      return decline(&why, "it adds to a tensor that is not filled with one value");
     if (!shaped(result).hasStaticShape() && !getEmpty(init.get()))
-      return false;
+      return decline(&why, "it writes a result of dynamic shape to a tensor that exists before");
   }
   return true;
 }
@@ -182,7 +183,7 @@ bool RowCluster::hasRoomFor(linalg::GenericOp generic, AffineMap map) {
     bytes += countRowBytes(getElementTypeOrSelf(init.get()), dims);
   }
   if (rowBytes + bytes > getTarget(op).getMaxRowBytes())
-    return false;
+    return decline(&why, kTooLargeRows);
   llvm::DenseSet<Value> all(reads);
   for (Value result : generic->getResults())
     all.erase(result);
@@ -190,7 +191,7 @@ bool RowCluster::hasRoomFor(linalg::GenericOp generic, AffineMap map) {
     if (isa<ShapedType>(input.getType()))
       all.insert(input);
   if (all.size() > getTarget(op).getMaxFusedInputs())
-    return false;
+    return decline(&why, kTooManyInputs);
   reads = all;
   rowBytes += bytes;
   return true;
@@ -198,9 +199,11 @@ bool RowCluster::hasRoomFor(linalg::GenericOp generic, AffineMap map) {
 
 bool RowCluster::addGeneric(linalg::GenericOp generic) {
   if (!isScalarCode(generic))
-    return false;
+    return decline(&why, "the code that computes the tensor is more than arithmetic on single elements");
   AffineMap map = findLoops(generic);
-  if (!map || !differsByRow(map) || !fitsRows(generic, map) || !hasRoomFor(generic, map))
+  if (!map || !differsByRow(map))
+    return decline(&why, "its loops are not those of the rows of the cast");
+  if (!fitsRows(generic, map) || !hasRoomFor(generic, map))
     return false;
   loops[generic] = map;
   for (OpOperand &init : generic.getDpsInitsMutable())
@@ -216,7 +219,7 @@ bool RowCluster::addGeneric(linalg::GenericOp generic) {
 bool RowCluster::addReshape(Operation *reshape) {
   Value source = reshape->getOperand(0), result = reshape->getResult(0);
   if (clashing.contains(result))
-    return false;
+    return decline(&why, "it is read at different rows");
   bool expands = isa<tensor::ExpandShapeOp>(reshape);
   ArrayRef<int64_t> many = shaped(expands ? result : source).getShape();
   AffineMap place = placements.lookup(result);
@@ -227,13 +230,13 @@ bool RowCluster::addReshape(Operation *reshape) {
   for (auto [one, group] : llvm::enumerate(groups)) {
     auto full = llvm::to_vector(llvm::make_filter_range(group, [&](int64_t d) { return many[d] != 1; }));
     if (full.size() > 1)
-      return false;
+      return decline(&why, "it divides or joins dimensions of the cast");
     if (!full.empty())
       exprs[expands ? one : full[0]] = place.getResult(expands ? full[0] : one);
   }
   AffineMap map = AffineMap::get(sizes.size(), 0, exprs, reshape->getContext());
   if (!differsByRow(map))
-    return false;
+    return decline(&why, "it is the same for several rows");
   loops[reshape] = map;
   reads.erase(result);
   addRead(source, map);
@@ -242,32 +245,37 @@ bool RowCluster::addReshape(Operation *reshape) {
 
 bool RowCluster::add(Operation *candidate) {
   if (!pending.erase(candidate))
-    return false;
+    return decline(&why, "it is no code on tensors");
   if (auto generic = dyn_cast<linalg::GenericOp>(candidate))
     return addGeneric(generic);
   return addReshape(candidate);
 }
 
-LogicalResult RowCluster::find() {
-  ElementRegion region = *ElementRegion::of(op);
-  sizes = region.getShape();
+/// Reads the inputs of the cast. Returns whether they, its summed results and its own values can be computed
+/// row by row.
+bool RowCluster::canReadAndSum(const ElementRegion &region) {
   if (llvm::any_of(rows, [&](int64_t dim) { return ShapedType::isDynamic(sizes[dim]); }))
-    return failure();
+    return decline(&why, "the size of its rows is not known");
   for (auto [input, map] : llvm::zip(region.inputs, region.inputMaps())) {
     if (!isSliceable(map))
-      return failure();
+      return decline(&why, "the cast reads an input in another order than by rows");
     addRead(input, map);
   }
   for (AffineMap map : region.extraMaps())
     if (isSummed(map) && !llvm::equal(map.getResults(), rows, [](AffineExpr expr, int64_t dim) {
           return cast<AffineDimExpr>(expr).getPosition() == dim;
         }))
-      return failure();
-
+      return decline(&why, "the cast sums over other dimensions than its rows");
   if (!region.isEmpty())
     for (Value yielded : region.yield()->getOperands())
       rowBytes += countRowBytes(yielded.getType(), rows);
-  if (rowBytes > getTarget(op).getMaxRowBytes())
+  return rowBytes <= getTarget(op).getMaxRowBytes() || decline(&why, kTooLargeRows);
+}
+
+LogicalResult RowCluster::find() {
+  ElementRegion region = *ElementRegion::of(op);
+  sizes = region.getShape();
+  if (!canReadAndSum(region))
     return failure();
 
   // Operations outside of the cluster that lead to the cast: their operands must not be members.
@@ -280,13 +288,22 @@ LogicalResult RowCluster::find() {
       leadsIn |= reader == op || isMember(reader);
       leadsAround |= others.contains(reader);
     }
-    if (leadsAround)
+    if (leadsAround) {
       pending.erase(candidate);
-    if (leadsAround || (leadsIn && !add(candidate)))
+      why = "an operation between it and the cast cannot be computed by rows";
+    }
+    if (leadsAround || (leadsIn && !add(candidate))) {
       others.insert(candidate);
-    else if (leadsIn)
+      reasons[candidate] = why;
+    } else if (leadsIn) {
       members.push_back(candidate);
+    }
   }
   std::reverse(members.begin(), members.end());
-  return success(reduces);
+  return success(reduces || decline(&why, "what leads to the cast reduces no row of it"));
+}
+
+Reason RowCluster::explain(Operation *writer) const {
+  auto own = reasons.find(writer);
+  return own == reasons.end() ? why : own->second;
 }

@@ -8,7 +8,7 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_ROWCLUSTER_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_ROWCLUSTER_H
 
-#include "fp8/Dialect/FP8/IR/ElementRegion.h"
+#include "RegionFusion.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace fp8::detail {
@@ -23,6 +23,10 @@ public:
   /// Finds the members. Fails if none of them reduces over a row, or if an input or a summed extra
   /// result of `op` cannot be read or computed row by row.
   mlir::LogicalResult find();
+
+  /// Returns why `writer`, whose results `op` reads, is no member; why there are no members, if that is the
+  /// reason; empty for a member of a cluster that was found.
+  Reason explain(mlir::Operation *writer) const;
 
   /// The members in order: linalg.generic, and reshapes that add or drop dimensions of size 1.
   llvm::SmallVector<mlir::Operation *> members;
@@ -43,6 +47,7 @@ public:
 private:
   bool isSliceable(mlir::AffineMap map) const;
   void addRead(mlir::Value value, mlir::AffineMap map);
+  bool canReadAndSum(const ElementRegion &region);
   bool add(mlir::Operation *candidate);
   bool addGeneric(mlir::linalg::GenericOp generic);
   bool addReshape(mlir::Operation *reshape);
@@ -53,10 +58,12 @@ private:
 
   mlir::Operation *op;
   llvm::SmallVector<int64_t> rows;
-  llvm::SmallVector<int64_t> sizes;                 ///< sizes of the tensor's dimensions
-  llvm::SmallPtrSet<mlir::Operation *, 16> pending; ///< producers of values that members read
-  llvm::DenseSet<mlir::Value> reads;                ///< inputs of the cluster so far
-  llvm::DenseSet<mlir::Value> clashing;             ///< values that are read at two different maps
+  llvm::SmallVector<int64_t> sizes;                  ///< sizes of the tensor's dimensions
+  llvm::SmallPtrSet<mlir::Operation *, 16> pending;  ///< producers of values that members read
+  llvm::DenseSet<mlir::Value> reads;                 ///< inputs of the cluster so far
+  llvm::DenseSet<mlir::Value> clashing;              ///< values that are read at two different maps
+  llvm::DenseMap<mlir::Operation *, Reason> reasons; ///< of producers that are no members
+  Reason why;                                        ///< of the last check that failed
   int64_t rowBytes = 0;
   bool reduces = false;
 };

@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s -split-input-file --remarks-filter=fp8-fusion --pass-pipeline='builtin.module(func.func(fp8-fuse-epilogues,fp8-fuse-producers,fp8-explain-fusion))' -verify-diagnostics -o /dev/null
+// RUN: fp8-opt %s -split-input-file --remarks-filter=fp8-fusion --pass-pipeline='builtin.module(func.func(fp8-fuse-epilogues,fp8-fuse-producers,fp8-fuse-rows,fp8-explain-fusion))' -verify-diagnostics -o /dev/null
 
 #id = affine_map<(i, j) -> (i, j)>
 #transposed = affine_map<(i, j) -> (j, i)>
@@ -86,4 +86,109 @@ func.func @gather(%x: tensor<4xindex>, %table: tensor<9xf32>, %e: tensor<4xf32>,
   %q, %si = fp8.quantize ins(%n : tensor<4xf32>) scale(%s : tensor<f32>)
     outs(%d, %f : tensor<4xf8E4M3FN>, tensor<f32>) -> tensor<4xf8E4M3FN>, tensor<f32>
   return %q, %si : tensor<4xf8E4M3FN>, tensor<f32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// Rows of a size that is not known.
+func.func @dynamic(%x: tensor<4x?xf32>, %e: tensor<4xf32>, %s: tensor<f32>, %d: tensor<4x?xf8E4M3FN>, %f: tensor<f32>)
+    -> (tensor<4x?xf8E4M3FN>, tensor<f32>) {
+  %zero = arith.constant 0.0 : f32
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x?xf32>) outs(%zeros : tensor<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %v = arith.addf %o, %a : f32
+      linalg.yield %v : f32
+  } -> tensor<4xf32>
+  // expected-remark @+1 {{'fp8.quantize' reads the result of 'linalg.generic' from memory: the size of its rows is not known}}
+  %q, %si = fp8.quantize ins(%x, %sum : tensor<4x?xf32>, tensor<4xf32>) scale(%s : tensor<f32>)
+      outs(%d, %f : tensor<4x?xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id, #row]} producer {
+    ^bb0(%a: f32, %m: f32):
+      %v = arith.subf %a, %m : f32
+      fp8.yield %v : f32
+  } -> tensor<4x?xf8E4M3FN>, tensor<f32>
+  return %q, %si : tensor<4x?xf8E4M3FN>, tensor<f32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// Rows that are larger than what the target computes at once.
+func.func @large(%x: tensor<4x100000xf32>, %e: tensor<4xf32>, %s: tensor<f32>, %d: tensor<4x100000xf8E4M3FN>, %f: tensor<f32>)
+    -> (tensor<4x100000xf8E4M3FN>, tensor<f32>) {
+  %zero = arith.constant 0.0 : f32
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x100000xf32>) outs(%zeros : tensor<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %v = arith.addf %o, %a : f32
+      linalg.yield %v : f32
+  } -> tensor<4xf32>
+  // expected-remark @+1 {{'fp8.quantize' reads the result of 'linalg.generic' from memory: a row takes more memory than the target allows}}
+  %q, %si = fp8.quantize ins(%x, %sum : tensor<4x100000xf32>, tensor<4xf32>) scale(%s : tensor<f32>)
+      outs(%d, %f : tensor<4x100000xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id, #row]} producer {
+    ^bb0(%a: f32, %m: f32):
+      %v = arith.subf %a, %m : f32
+      fp8.yield %v : f32
+  } -> tensor<4x100000xf8E4M3FN>, tensor<f32>
+  return %q, %si : tensor<4x100000xf8E4M3FN>, tensor<f32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// A reduction that looks each element up.
+func.func @lookup(%x: tensor<4x8xf32>, %e: tensor<4xf32>, %s: tensor<f32>, %d: tensor<4x8xf8E4M3FN>, %f: tensor<f32>, %table: tensor<256xf32>)
+    -> (tensor<4x8xf8E4M3FN>, tensor<f32>) {
+  %zero = arith.constant 0.0 : f32
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x8xf32>) outs(%zeros : tensor<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %i = arith.fptoui %a : f32 to i8
+      %n = arith.index_castui %i : i8 to index
+      %t = tensor.extract %table[%n] : tensor<256xf32>
+      %v = arith.addf %o, %t : f32
+      linalg.yield %v : f32
+  } -> tensor<4xf32>
+  // expected-remark @+1 {{'fp8.quantize' reads the result of 'linalg.generic' from memory: the code that computes the tensor is more than arithmetic on single elements}}
+  %q, %si = fp8.quantize ins(%x, %sum : tensor<4x8xf32>, tensor<4xf32>) scale(%s : tensor<f32>)
+      outs(%d, %f : tensor<4x8xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id, #row]} producer {
+    ^bb0(%a: f32, %m: f32):
+      %v = arith.subf %a, %m : f32
+      fp8.yield %v : f32
+  } -> tensor<4x8xf8E4M3FN>, tensor<f32>
+  return %q, %si : tensor<4x8xf8E4M3FN>, tensor<f32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// Sums that begin with other values than one for all.
+func.func @filled(%x: tensor<4x8xf32>, %e: tensor<4xf32>, %s: tensor<f32>, %d: tensor<4x8xf8E4M3FN>, %f: tensor<f32>)
+    -> (tensor<4x8xf8E4M3FN>, tensor<f32>) {
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x8xf32>) outs(%e : tensor<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %v = arith.addf %o, %a : f32
+      linalg.yield %v : f32
+  } -> tensor<4xf32>
+  // expected-remark @+1 {{'fp8.quantize' reads the result of 'linalg.generic' from memory: it adds to a tensor that is not filled with one value}}
+  %q, %si = fp8.quantize ins(%x, %sum : tensor<4x8xf32>, tensor<4xf32>) scale(%s : tensor<f32>)
+      outs(%d, %f : tensor<4x8xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id, #row]} producer {
+    ^bb0(%a: f32, %m: f32):
+      %v = arith.subf %a, %m : f32
+      fp8.yield %v : f32
+  } -> tensor<4x8xf8E4M3FN>, tensor<f32>
+  return %q, %si : tensor<4x8xf8E4M3FN>, tensor<f32>
 }
