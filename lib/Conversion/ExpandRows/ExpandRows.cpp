@@ -7,6 +7,7 @@
 // the rows of a chunk write their summands into a buffer in parallel, which is then summed.
 
 #include "fp8/Conversion/Passes.h"
+#include "fp8/Dialect/FP8/IR/CastParts.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -157,22 +158,22 @@ static SmallVector<Value> castOrMeasure(OpBuilder &b, Location loc, QuantizeOp q
                                         Value random, ArrayRef<int64_t> rows, SmallVector<Value> outs) {
   if (!quantize)
     return SmallVector<Value>(AmaxOp::create(b, loc, TypeRange(ValueRange(outs)), row, outs).getResults());
-  DenseI64ArrayAttr transposition;
+  // scale_inv is the same for all rows and computed outside of the loops.
+  Value unused = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>{}, b.getF32Type());
+  outs.insert(outs.begin() + quantize.getScaleInvIndex(), unused);
+  QuantizeParts parts(quantize, row, outs);
+  parts.random = random;
+  parts.indexingMaps = {};
+  parts.rows = {};
   if (quantize.getTransposition()) {
     SmallVector<int64_t> order;
     ArrayRef<int64_t> whole = *quantize.getTransposition();
     for (int64_t dim : whole)
       if (const auto *found = llvm::find(rows, dim); found != rows.end())
         order.push_back(found - rows.begin());
-    transposition = b.getDenseI64ArrayAttr(order);
+    parts.transposition = b.getDenseI64ArrayAttr(order);
   }
-  // scale_inv is the same for all rows and computed outside of the loops.
-  Value unused = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>{}, b.getF32Type());
-  outs.insert(outs.begin() + quantize.getScaleInvIndex(), unused);
-  auto cast = QuantizeOp::create(b, loc, TypeRange(ValueRange(outs)), row, quantize.getScale(), random, outs,
-                                 quantize.getRecordAmax(), transposition, quantize.getColumnAttr(),
-                                 quantize.getStreamAttr(), ArrayAttr());
-  SmallVector<Value> results(cast.getResults());
+  SmallVector<Value> results(parts.create(b, loc).getResults());
   results.erase(results.begin() + quantize.getScaleInvIndex());
   return results;
 }

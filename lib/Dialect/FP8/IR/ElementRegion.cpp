@@ -6,6 +6,7 @@
 
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "OpVerification.h"
+#include "fp8/Dialect/FP8/IR/CastParts.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -168,19 +169,20 @@ static SmallVector<int64_t> getRecordAmax(Operation *operation) {
 /// Creates a copy of `operation` with other inputs, destinations, maps and rows, without its region.
 static Operation *createLike(RewriterBase &rewriter, Operation *operation, ValueRange inputs, ValueRange outs,
                              ArrayAttr maps, DenseI64ArrayAttr rows) {
-  TypeRange types = operation->getNumResults() == 0 ? TypeRange() : TypeRange(outs);
   Location loc = operation->getLoc();
+  auto withRegion = [&](auto parts) {
+    parts.indexingMaps = maps;
+    parts.rows = rows;
+    return parts;
+  };
   Operation *created = nullptr;
   if (auto op = dyn_cast<QuantizeOp>(operation))
-    created = QuantizeOp::create(rewriter, loc, types, inputs, op.getScale(), op.getRandom(), outs,
-                                 op.getRecordAmax(), op.getTranspositionAttr(), op.getColumnAttr(),
-                                 op.getStreamAttr(), maps, rows);
-  else if (auto op = dyn_cast<AmaxOp>(operation))
-    created = AmaxOp::create(rewriter, loc, types, inputs, outs, maps, rows);
+    created = withRegion(QuantizeParts(op, inputs, outs)).create(rewriter, loc);
   else if (auto op = dyn_cast<QuantizeBlocksOp>(operation))
-    created = QuantizeBlocksOp::create(rewriter, loc, types, inputs, op.getRandom(), outs, op.getRecipe(),
-                                       op.getBlocksAttr(), op.getTranspositionsAttr(), op.getStreamAttr(),
-                                       maps, rows);
+    created = withRegion(QuantizeBlocksParts(op, inputs, outs)).create(rewriter, loc);
+  else if (isa<AmaxOp>(operation))
+    created =
+        AmaxOp::create(rewriter, loc, CastParts(inputs, outs).getResultTypes(), inputs, outs, maps, rows);
   else
     return createMatmul(rewriter, operation, inputs, MatmulResults::of(operation)->outScale,
                         getRecordAmax(operation), outs, maps);

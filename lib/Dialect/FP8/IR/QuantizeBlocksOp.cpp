@@ -6,6 +6,7 @@
 
 #include "FoldTensorCasts.h"
 #include "OpVerification.h"
+#include "fp8/Dialect/FP8/IR/CastParts.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -136,11 +137,11 @@ struct DropUnusedDirections : OpRewritePattern<QuantizeBlocksOp> {
       return rewriter.notifyMatchFailure(op, "every direction is used, or none");
     llvm::append_range(outs, op.getOuts().drop_front(2 * op.getNumDirections()));
     llvm::append_range(kept, op->getResults().drop_front(2 * op.getNumDirections()));
-    auto slim =
-        QuantizeBlocksOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(),
-                                 op.getRandom(), outs, op.getRecipe(), rewriter.getArrayAttr(blocks),
-                                 op.getTranspositions() ? rewriter.getArrayAttr(transpositions) : ArrayAttr(),
-                                 op.getStreamAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
+    QuantizeBlocksParts parts(op, op.getInputs(), outs);
+    parts.blocks = rewriter.getArrayAttr(blocks);
+    if (op.getTranspositions())
+      parts.transpositions = rewriter.getArrayAttr(transpositions);
+    auto slim = parts.create(rewriter, op.getLoc());
     slim->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     slim.getProducer().takeBody(op.getProducer());
     rewriter.replaceAllUsesWith(kept, slim.getResults());
@@ -203,9 +204,9 @@ private:
       outs.push_back(tensor::EmptyOp::create(rewriter, loc, getBlockCounts(rewriter, loc, sizes, block),
                                              op.getRecipe().getScaleType()));
     }
-    auto cast = QuantizeBlocksOp::create(rewriter, loc, TypeRange(ValueRange(outs)), source, op.getRandom(),
-                                         outs, op.getRecipe(), blocks, ArrayAttr(), op.getStreamAttr(),
-                                         ArrayAttr(), DenseI64ArrayAttr());
+    QuantizeBlocksParts parts(op, source, outs);
+    parts.blocks = blocks;
+    auto cast = parts.create(rewriter, loc);
     cast->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     SmallVector<Value> results;
     for (auto [result, old] : llvm::zip_equal(cast.getResults(), op.getResults())) {

@@ -6,6 +6,7 @@
 
 #include "FoldTensorCasts.h"
 #include "OpVerification.h"
+#include "fp8/Dialect/FP8/IR/CastParts.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -222,10 +223,12 @@ struct DropUnusedQuantizeResults : OpRewritePattern<QuantizeOp> {
       outs.push_back(out);
       kept.push_back(op->getResult(i));
     }
-    auto slim = QuantizeOp::create(
-        rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(), op.getRandom(),
-        outs, op.getRecordAmax() && !dropAmax, dropDataT ? DenseI64ArrayAttr() : op.getTranspositionAttr(),
-        op.getColumnAttr(), op.getStreamAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
+    QuantizeParts parts(op, op.getInputs(), outs);
+    if (dropAmax)
+      parts.recordAmax = false;
+    if (dropDataT)
+      parts.transposition = {};
+    auto slim = parts.create(rewriter, op.getLoc());
     slim.getProducer().takeBody(op.getProducer());
     rewriter.replaceAllUsesWith(kept, slim.getResults());
     rewriter.eraseOp(op);
@@ -248,9 +251,7 @@ struct QuantizeBeforeReshape : OpRewritePattern<QuantizeOp> {
     SmallVector<Value> outs(op.getOuts());
     outs[0] =
         tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, source), op.getFormat());
-    auto cast = QuantizeOp::create(rewriter, loc, TypeRange(ValueRange(outs)), source, op.getScale(),
-                                   op.getRandom(), outs, op.getRecordAmax(), DenseI64ArrayAttr(),
-                                   op.getColumnAttr(), op.getStreamAttr(), ArrayAttr());
+    auto cast = QuantizeParts(op, source, outs).create(rewriter, loc);
     cast->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     SmallVector<Value> results(cast.getResults());
     Operation *reshaped = rewriter.clone(*reshape);

@@ -7,6 +7,7 @@
 
 #include "Recipe/ParameterCasts.h"
 #include "ScaledProducts.h"
+#include "fp8/Dialect/FP8/IR/CastParts.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -62,10 +63,9 @@ QuantizeOp addTransposition(RewriterBase &rewriter, QuantizeOp op, ArrayRef<int6
   Value dataT = tensor::EmptyOp::create(rewriter, loc, applyPermutation(sizes, order), op.getFormat());
   SmallVector<Value> outs(op.getOuts());
   outs.insert(outs.begin() + 1, dataT);
-  auto created =
-      QuantizeOp::create(rewriter, loc, TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(),
-                         op.getRandom(), outs, op.getRecordAmax(), rewriter.getDenseI64ArrayAttr(order),
-                         op.getColumnAttr(), op.getStreamAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
+  QuantizeParts parts(op, op.getInputs(), outs);
+  parts.transposition = rewriter.getDenseI64ArrayAttr(order);
+  auto created = parts.create(rewriter, loc);
   created->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   created.getProducer().takeBody(op.getProducer());
   SmallVector<Value> replacements(created.getResults());
@@ -250,10 +250,10 @@ QuantizeBlocksOp addDirections(RewriterBase &rewriter, QuantizeBlocksOp op, Arra
     }
   }
   llvm::append_range(outs, op.getOuts().drop_front(2 * before));
-  auto created = QuantizeBlocksOp::create(rewriter, loc, TypeRange(ValueRange(outs)), op.getInputs(),
-                                          op.getRandom(), outs, op.getRecipe(), rewriter.getArrayAttr(blocks),
-                                          rewriter.getArrayAttr(orders), op.getStreamAttr(),
-                                          op.getIndexingMapsAttr(), op.getRowsAttr());
+  QuantizeBlocksParts parts(op, op.getInputs(), outs);
+  parts.blocks = rewriter.getArrayAttr(blocks);
+  parts.transpositions = rewriter.getArrayAttr(orders);
+  auto created = parts.create(rewriter, loc);
   created->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   created.getProducer().takeBody(op.getProducer());
   return created;

@@ -5,6 +5,7 @@
 // Merges quantizes of the same tensor, format and scale. fp8-apply-recipe creates only one for each
 // tensor; this pass merges those of tensors that turned out to be equal later.
 
+#include "fp8/Dialect/FP8/IR/CastParts.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -59,10 +60,11 @@ QuantizeOp withResultsOf(QuantizeOp op, QuantizeOp other) {
   }
   if (addsAmax)
     outs.push_back(tensor::EmptyOp::create(builder, op.getLoc(), ArrayRef<int64_t>{}, builder.getF32Type()));
-  auto wider = QuantizeOp::create(builder, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(),
-                                  op.getScale(), op.getRandom(), outs, op.getRecordAmax() || addsAmax,
-                                  addsOrder ? other.getTranspositionAttr() : op.getTranspositionAttr(),
-                                  op.getColumnAttr(), op.getStreamAttr(), ArrayAttr());
+  QuantizeParts parts(op, op.getInputs(), outs);
+  parts.recordAmax |= addsAmax;
+  if (addsOrder)
+    parts.transposition = other.getTranspositionAttr();
+  auto wider = parts.create(builder, op.getLoc());
   replaceBy(op, wider);
   return wider;
 }
@@ -94,10 +96,9 @@ QuantizeBlocksOp mergeDirections(QuantizeBlocksOp first, QuantizeBlocksOp second
     outs.push_back(tensor::EmptyOp::create(builder, loc, sizes, second.getFormat()));
     outs.push_back(tensor::EmptyOp::create(builder, loc, counts, second.getRecipe().getScaleType()));
   }
-  auto merged =
-      QuantizeBlocksOp::create(builder, loc, TypeRange(ValueRange(outs)), first.getInputs(),
-                               first.getRandom(), outs, first.getRecipe(), builder.getArrayAttr(blocks),
-                               ArrayAttr(), first.getStreamAttr(), ArrayAttr(), DenseI64ArrayAttr());
+  QuantizeBlocksParts parts(first, first.getInputs(), outs);
+  parts.blocks = builder.getArrayAttr(blocks);
+  auto merged = parts.create(builder, loc);
   first.replaceAllUsesWith(merged.getResults().take_front(first.getNumResults()));
   for (auto [i, direction] : llvm::enumerate(directions))
     for (unsigned part : {0u, 1u}) {

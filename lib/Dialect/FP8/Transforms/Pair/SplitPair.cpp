@@ -6,6 +6,7 @@
 // residuals, or backward recomputes them from residuals: the choice with the fewest bytes.
 
 #include "fp8/Analysis/CheapestCut.h"
+#include "fp8/Dialect/FP8/IR/CastParts.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -63,11 +64,9 @@ SmallVector<Value> repeat(OpBuilder &builder, Operation *op, IRMapping &operands
   if (!quantize || !quantize.getRecordAmax())
     return SmallVector<Value>(copy->getResults());
   SmallVector<Value> outs(quantize.getOuts().drop_back());
-  auto narrow =
-      QuantizeOp::create(builder, copy->getLoc(), TypeRange(ValueRange(outs)), quantize.getInputs(),
-                         quantize.getScale(), quantize.getRandom(), outs,
-                         /*record_amax=*/false, quantize.getTranspositionAttr(), quantize.getColumnAttr(),
-                         quantize.getStreamAttr(), quantize.getIndexingMapsAttr());
+  QuantizeParts parts(quantize, quantize.getInputs(), outs);
+  parts.recordAmax = false;
+  auto narrow = parts.create(builder, copy->getLoc());
   copy->erase();
   return SmallVector<Value>(narrow->getResults());
 }

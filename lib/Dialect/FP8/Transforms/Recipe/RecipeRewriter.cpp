@@ -120,11 +120,10 @@ FunctionRewriter::Cast FunctionRewriter::castBlocks(const QuantizedOperand &oper
   SmallVector<Value> outs{tensor::EmptyOp::create(builder, loc, sizes, operand.format()),
                           tensor::EmptyOp::create(builder, loc, getBlockCounts(builder, loc, sizes, block),
                                                   operand.recipe.getScaleType())};
-  auto quantize = QuantizeBlocksOp::create(
-      builder, loc, TypeRange(ValueRange(outs)), matrix, streamOf(operand) ? getRandom() : Value(), outs,
-      operand.recipe.getScaling(), builder.getArrayAttr(builder.getDenseI64ArrayAttr(block)),
-      /*transpositions=*/ArrayAttr(), streamOf(operand), /*indexing_maps=*/ArrayAttr(),
-      /*rows=*/DenseI64ArrayAttr());
+  QuantizeBlocksParts parts(matrix, operand.recipe.getScaling(),
+                            builder.getArrayAttr(builder.getDenseI64ArrayAttr(block)), outs);
+  roundRandomly(parts, operand);
+  auto quantize = parts.create(builder, loc);
   if (!isCollapsed)
     return {quantize.getResult(0), quantize.getResult(1), Value()};
   SmallVector<OpFoldResult> dataSizes = tensor::getMixedSizes(builder, loc, source);
@@ -148,6 +147,12 @@ Value FunctionRewriter::getRandom() {
 IntegerAttr FunctionRewriter::streamOf(const QuantizedOperand &operand) {
   auto stream = streams.find(operand.castId);
   return stream == streams.end() ? IntegerAttr() : builder.getI64IntegerAttr(stream->second);
+}
+
+void FunctionRewriter::roundRandomly(CastParts &parts, const QuantizedOperand &operand) {
+  parts.stream = streamOf(operand);
+  if (parts.stream)
+    parts.random = getRandom();
 }
 
 FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand &operand) {
@@ -194,12 +199,12 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
       tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, operand.recipe.getScaleType())};
   if (record)
     outs.push_back(tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, builder.getF32Type()));
-  auto quantize = QuantizeOp::create(builder, loc, TypeRange(ValueRange(outs)), source, scaleValue,
-                                     streamOf(operand) ? getRandom() : Value(), outs, record,
-                                     /*transposition=*/DenseI64ArrayAttr(),
-                                     stateful ? builder.getI64IntegerAttr(column->second) : IntegerAttr(),
-                                     streamOf(operand),
-                                     /*indexing_maps=*/ArrayAttr());
+  QuantizeParts parts(source, scaleValue, outs);
+  parts.recordAmax = record;
+  if (stateful)
+    parts.column = builder.getI64IntegerAttr(column->second);
+  roundRandomly(parts, operand);
+  auto quantize = parts.create(builder, loc);
   return note(source,
               {quantize.getResult(0), quantize.getResult(1), record ? quantize.getResult(2) : Value()});
 }

@@ -11,6 +11,7 @@
 
 #include "RegionAmaxes.h"
 #include "fp8/Analysis/RowGroups.h"
+#include "fp8/Dialect/FP8/IR/CastParts.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/Transforms/Pair.h"
@@ -113,6 +114,8 @@ private:
   mlir::Value getRandom();
   /// Returns the stream of random bits of a cast that rounds stochastically; null for others.
   mlir::IntegerAttr streamOf(const QuantizedOperand &operand);
+  /// Lets the cast of `operand` round stochastically if it has a stream.
+  void roundRandomly(CastParts &parts, const QuantizedOperand &operand);
   mlir::Value emptyLike(mlir::Location loc, mlir::Value like, mlir::Type elementType);
   mlir::Value scaleOfColumn(mlir::Location loc, const QuantizedOperand &operand, mlir::Value source,
                             State &from, int64_t column, bool repeats);

@@ -7,6 +7,7 @@
 // or scales of blocks within each. A slice with a scale of its own is one block.
 
 #include "ParameterCasts.h"
+#include "fp8/Dialect/FP8/IR/CastParts.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -119,10 +120,10 @@ static Operation *castAsBlock(QuantizeOp cast, ComputeScaleOp scale) {
     outs.push_back(
         tensor::EmptyOp::create(builder, loc, SmallVector<int64_t>(rank, 1), builder.getF32Type()));
   }
-  auto created = QuantizeBlocksOp::create(builder, loc, TypeRange(ValueRange(outs)), cast.getInputs(),
-                                          /*random=*/Value(), outs, scale.getRecipe(),
-                                          builder.getArrayAttr(blocks), builder.getArrayAttr(orders),
-                                          cast.getStreamAttr(), ArrayAttr(), DenseI64ArrayAttr());
+  QuantizeBlocksParts parts(cast.getInputs(), scale.getRecipe(), builder.getArrayAttr(blocks), outs);
+  parts.transpositions = builder.getArrayAttr(orders);
+  parts.stream = cast.getStreamAttr();
+  auto created = parts.create(builder, loc);
   created->setDiscardableAttrs(cast->getDiscardableAttrDictionary());
   cast->getResult(0).replaceAllUsesWith(created.getResult(0));
   if (int64_t transposed = cast.getDataTIndex(); transposed >= 0)
@@ -313,9 +314,12 @@ void StackCast::buildQuantize() {
     outs.push_back(createEmpty(applyPermutation(shape, order.asArrayRef()), model.getFormat()));
   for (int i = 0; i < (recordsAmax ? 2 : 1); ++i)
     outs.push_back(createEmpty({}, builder.getF32Type()));
-  auto created = QuantizeOp::create(builder, loc, TypeRange(ValueRange(outs)), stack, scale,
-                                    /*random=*/Value(), outs, recordsAmax, order, model.getColumnAttr(),
-                                    model.getStreamAttr(), ArrayAttr(), DenseI64ArrayAttr());
+  QuantizeParts parts(stack, scale, outs);
+  parts.recordAmax = recordsAmax;
+  parts.transposition = order;
+  parts.column = model.getColumnAttr();
+  parts.stream = model.getStreamAttr();
+  auto created = parts.create(builder, loc);
   created->setDiscardableAttrs(model->getDiscardableAttrDictionary());
   for (const SliceCast &cast : casts) {
     auto quantize = mlir::cast<QuantizeOp>(cast.op);
@@ -362,10 +366,10 @@ void StackCast::buildBlocks() {
       }
     }
   }
-  auto created =
-      QuantizeBlocksOp::create(builder, loc, TypeRange(ValueRange(outs)), stack, /*random=*/Value(), outs,
-                               model.getRecipe(), builder.getArrayAttr(blocks), builder.getArrayAttr(orders),
-                               model.getStreamAttr(), ArrayAttr(), DenseI64ArrayAttr());
+  QuantizeBlocksParts parts(stack, model.getRecipe(), builder.getArrayAttr(blocks), outs);
+  parts.transpositions = builder.getArrayAttr(orders);
+  parts.stream = model.getStreamAttr();
+  auto created = parts.create(builder, loc);
   created->setDiscardableAttrs(model->getDiscardableAttrDictionary());
   for (auto [cast, ofCast] : llvm::zip_equal(casts, places))
     for (auto [direction, place] : llvm::enumerate(ofCast))

@@ -8,6 +8,7 @@
 // each slice has a scale of its own, a second stack holds the scale_inv of each.
 
 #include "CastStacks.h"
+#include "fp8/Dialect/FP8/IR/CastParts.h"
 #include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -155,10 +156,9 @@ CastResults StackReplacer::quantize(Value value) {
   SmallVector<Value> outs{
       tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, narrow), found.format),
       tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, builder.getF32Type())};
-  auto op =
-      QuantizeOp::create(builder, loc, TypeRange(ValueRange(outs)), narrow, ownScale, /*random=*/Value(),
-                         outs, /*record_amax=*/false, DenseI64ArrayAttr(), found.column,
-                         /*stream=*/IntegerAttr(), ArrayAttr());
+  QuantizeParts parts(narrow, ownScale, outs);
+  parts.column = found.column;
+  auto op = parts.create(builder, loc);
   return quantized[value] = {op->getResult(0), op->getResult(1)};
 }
 
