@@ -16,7 +16,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from . import _dynamic
-from ._control_flow import Builder, is_empty, replace, tensor_type, to_scf_if, to_scf_loop, to_scf_switch
+from ._control_flow import Builder, is_empty, replace, tensor_type, to_scf_if, to_scf_switch, to_scf_while
 
 
 def load_dialects(context: ir.Context) -> None:
@@ -182,7 +182,7 @@ def _f32_like(value: Any) -> ir.Type:
 
 
 _REWRITES: dict[str, Callable[[Any], None]] = {
-    "stablehlo.while": to_scf_loop,
+    "stablehlo.while": to_scf_while,
     "stablehlo.if": to_scf_if,
     "stablehlo.case": to_scf_switch,
     "stablehlo.reduce": _reduce,
