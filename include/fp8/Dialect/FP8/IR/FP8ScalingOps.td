@@ -259,12 +259,6 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
     OptionalAttr<AffineMapArrayAttr>:$indexing_maps, OptionalAttr<DenseI64ArrayAttr>:$rows);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$producer);
-  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs,
-      "::mlir::Value":$scale, "::mlir::Value":$random, "::mlir::ValueRange":$outs, "bool":$record_amax,
-      "::mlir::DenseI64ArrayAttr":$transposition, "::mlir::IntegerAttr":$column,
-      "::mlir::IntegerAttr":$stream, "::mlir::ArrayAttr":$indexing_maps),
-    [{build($_builder, $_state, results, inputs, scale, random, outs, record_amax, transposition, column,
-            stream, indexing_maps, ::mlir::DenseI64ArrayAttr());}]>];
   let assemblyFormat = [{
     (`record_amax` $record_amax^)? (`column` `(` $column^ `)`)?
     (`ins` `(` $inputs^ `:` type($inputs) `)`)? `scale` `(` $scale `:` type($scale) `)`
