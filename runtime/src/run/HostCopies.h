@@ -17,8 +17,8 @@ namespace fp8rt {
 /// A copy on the device of every argument, and of every result that does not have an argument's memory.
 class HostCopies {
 public:
-  /// The addresses that a prepared call takes: null for a tensor of the state, for a result in an argument's memory, and
-  /// for a tensor without elements.
+  /// The addresses that a prepared call takes: null for a tensor of the state, for a result in an argument's
+  /// memory, and for a tensor without elements.
   struct Pointers {
     void *const *arguments;
     void *const *results;

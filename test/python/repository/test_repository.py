@@ -66,8 +66,8 @@ LONGER = """
     lib/Dialect/FP8/Transforms/Recipe/RecipeRewriter.cpp
     lib/Target/Host/EntryPoints/EntryPointHelpers.mlir
     runtime/emulator/src/isa/logic/Compare.cpp
-    runtime/emulator/test/ConvertTest.cpp
-    runtime/emulator/test/TensorCopyTest.cpp
+    runtime/emulator/test/isa/ConvertTest.cpp
+    runtime/emulator/test/async/TensorCopyTest.cpp
 """.split()
 
 
