@@ -66,6 +66,33 @@ std::optional<fp8::GroupedDims> fp8::inferGroupedDims(ArrayRef<AffineMap> maps) 
   return std::nullopt;
 }
 
+std::optional<fp8::AttentionDims> fp8::inferAttentionDims(AffineMap query, AffineMap key, AffineMap value,
+                                                          AffineMap output) {
+  if (llvm::any_of(ArrayRef{query, key, value, output}, [&](AffineMap map) {
+        return map.getNumSymbols() != 0 || map.getNumDims() != query.getNumDims() ||
+               !map.isProjectedPermutation();
+      }))
+    return std::nullopt;
+  AttentionDims dims;
+  for (unsigned d = 0, e = query.getNumDims(); d < e; ++d) {
+    bool inQuery = query.isFunctionOfDim(d), inKey = key.isFunctionOfDim(d);
+    bool inValue = value.isFunctionOfDim(d), inOutput = output.isFunctionOfDim(d);
+    if (inOutput && (inQuery || inKey))
+      dims.outer.push_back(d);
+    else if (inOutput && inValue)
+      dims.width.push_back(d);
+    else if (!inOutput && inKey && inQuery && !inValue)
+      dims.depth.push_back(d);
+    else if (!inOutput && inKey && inValue && !inQuery)
+      dims.keys.push_back(d);
+    else
+      return std::nullopt;
+  }
+  if (dims.outer.empty() || dims.keys.empty() || dims.depth.empty())
+    return std::nullopt;
+  return dims;
+}
+
 std::optional<int64_t> fp8::countMatmulOperations(ArrayRef<AffineMap> maps, ArrayRef<int64_t> lhs,
                                                   ArrayRef<int64_t> rhs) {
   SmallVector<int64_t> sizes(maps[0].getNumDims(), 1);

@@ -43,6 +43,20 @@ std::optional<GroupedDims> inferGroupedDims(llvm::ArrayRef<mlir::AffineMap> maps
 /// groups, which dimensions after it move to.
 llvm::SmallVector<mlir::AffineMap> dropGroup(llvm::ArrayRef<mlir::AffineMap> maps, unsigned group);
 
+/// The iteration dimensions of attention, each list in increasing order.
+struct AttentionDims {
+  llvm::SmallVector<unsigned> outer; ///< in the output, and in query or key: a row of scores for each index
+  llvm::SmallVector<unsigned> keys;  ///< in key and value only: the dimensions of a row of scores
+  llvm::SmallVector<unsigned> depth; ///< in query and key only
+  llvm::SmallVector<unsigned> width; ///< in value and output only
+};
+
+/// Classifies the iteration dimensions of attention. Returns nullopt if the maps are not projected
+/// permutations of one iteration space, if a dimension is of none of these kinds, or if there are no outer
+/// dimensions, keys or depth.
+std::optional<AttentionDims> inferAttentionDims(mlir::AffineMap query, mlir::AffineMap key,
+                                                mlir::AffineMap value, mlir::AffineMap output);
+
 /// Returns the number of floating-point operations of a matmul, two for every multiplication with
 /// its addition, from the shapes of its operands; nullopt if a size is not known.
 std::optional<int64_t> countMatmulOperations(llvm::ArrayRef<mlir::AffineMap> maps,

@@ -312,6 +312,27 @@ def FP8_ChipAttr
 }
 
 //===----------------------------------------------------------------------===//
+// Products of fused operations
+//===----------------------------------------------------------------------===//
+
+def FP8_MatmulSiteAttr : AttrDef<FP8_Dialect, "MatmulSite"> {
+  let mnemonic = "matmul_site";
+  let summary = "what a product of a fused operation is in the program";
+  let description = [{
+    The attributes of the `fp8.matmul` that a product of `fp8.attention` or `fp8.attention_grad` stands
+    for: its site, role, and the kinds of its operands, and why it is in high precision.
+
+    Example: `#fp8.matmul_site<site = "h0/scores", role = other, lhs_kind = input, rhs_kind = input, kept = "--recipe=none">`
+  }];
+  let parameters = (ins OptionalParameter<"::mlir::StringAttr">:$site,
+                        FP8_EnumParam<"Role", "other">:$role,
+                        FP8_EnumParam<"TensorKind", "input">:$lhs_kind,
+                        FP8_EnumParam<"TensorKind", "input">:$rhs_kind,
+                        OptionalParameter<"::mlir::StringAttr">:$kept);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+//===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
 

@@ -7,6 +7,7 @@
 #ifndef FP8_DIALECT_FP8_IR_FP8OPS_TD
 #define FP8_DIALECT_FP8_IR_FP8OPS_TD
 
+include "fp8/Dialect/FP8/IR/FP8AttentionOps.td"
 include "fp8/Dialect/FP8/IR/FP8CollectiveOps.td"
 include "fp8/Dialect/FP8/IR/FP8MatmulOps.td"
 include "fp8/Dialect/FP8/IR/FP8ScalingOps.td"
