@@ -31,6 +31,8 @@ using namespace fp8;
 /// Replaces `op` by launches, but for its erasure. Returns false if it has no kernel.
 static bool lower(Operation *op, LoweringContext &context) {
   OpBuilder builder(op);
+  if (auto matmul = dyn_cast<MatmulOp>(op); matmul && matmul.getResume())
+    return false;
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<MatmulOp, ScaledMatmulOp>([&](Operation *op) { return lowerMatmul(builder, op, context); })
       .Case<GroupedMatmulOp, ScaledGroupedMatmulOp>(

@@ -97,7 +97,7 @@ void MatmulSplitter::multiply(Value sums) {
     created = MatmulOp::create(builder, loc, TypeRange(), lhs, rhs, ValueRange(), Value(), sums, maps,
                                matmul.getSiteAttr(), matmul.getRoleAttr(), matmul.getLhsKindAttr(),
                                matmul.getRhsKindAttr(), matmul.getRecipeAttr(), matmul.getKeptAttr(),
-                               UnitAttr(), DenseI64ArrayAttr(), ArrayAttr());
+                               UnitAttr(), DenseI64ArrayAttr(), ArrayAttr(), UnitAttr());
   } else {
     auto scaled = cast<ScaledMatmulOp>(product.op);
     memref::GlobalOp one = unit();

@@ -25,8 +25,9 @@ namespace {
 class LoopMatmulBuilder {
 public:
   LoopMatmulBuilder(OpBuilder &builder, Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps,
-                    const MatmulScales &scales, bool split)
-      : builder(builder), loc(loc), operands{lhs, rhs}, maps(maps), scales(scales), split(split) {}
+                    const MatmulScales &scales, bool split, Value start)
+      : builder(builder), loc(loc), operands{lhs, rhs}, maps(maps), scales(scales), split(split),
+        start(start) {}
 
   Value build(ArrayAttr marks);
 
@@ -45,6 +46,7 @@ private:
   ArrayRef<AffineMap> maps;
   const MatmulScales &scales;
   bool split;
+  Value start; ///< the sums that those of the products are added to; or null
   SmallVector<unsigned> contracted;
   Value length;                ///< of the contracted dimensions together
   SmallVector<Value> sizes;    ///< of the contracted dimensions
@@ -104,6 +106,12 @@ Value LoopMatmulBuilder::addBlock(OpBuilder &b, Value begin, Value block, Value 
 }
 
 Value LoopMatmulBuilder::sumAll(OpBuilder &b) {
+  if (start) {
+    SmallVector<Value> at = llvm::map_to_vector(maps[2].getResults(), [&](AffineExpr expr) {
+      return position[cast<AffineDimExpr>(expr).getPosition()];
+    });
+    return sumRange(b, number(b, 0), length, memref::LoadOp::create(b, loc, start, at));
+  }
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   if (!split && !scales.isOfBlocks())
     return sumRange(b, number(b, 0), length, zero);
@@ -163,6 +171,6 @@ Value LoopMatmulBuilder::build(ArrayAttr marks) {
 }
 
 Value fp8::buildLoopMatmul(OpBuilder &builder, Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps,
-                           const MatmulScales &scales, bool split, ArrayAttr marks) {
-  return LoopMatmulBuilder(builder, loc, lhs, rhs, maps, scales, split).build(marks);
+                           const MatmulScales &scales, bool split, ArrayAttr marks, Value start) {
+  return LoopMatmulBuilder(builder, loc, lhs, rhs, maps, scales, split, start).build(marks);
 }

@@ -267,6 +267,12 @@ LogicalResult fp8::buildMatmulEpilogue(OpBuilder &builder, Operation *op, Value 
   return success();
 }
 
+/// Returns the sums that those of `op` begin with; null if they begin with zero.
+static Value getStart(Operation *op) {
+  auto matmul = dyn_cast<MatmulOp>(op);
+  return matmul && matmul.getResume() ? matmul.getInit() : Value();
+}
+
 /// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to loops and its epilogue after them.
 template <typename AnyMatmulOp>
 static LogicalResult lowerToLoops(OpBuilder &builder, AnyMatmulOp op, const MatmulScales &scales,
@@ -276,7 +282,7 @@ static LogicalResult lowerToLoops(OpBuilder &builder, AnyMatmulOp op, const Matm
     return failure();
   ArrayAttr marks = markMatmul(op, describeCode(op, "f32 loops", "GPU threads", scales, split));
   sum->sums = buildLoopMatmul(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(),
-                              scales, split, marks);
+                              scales, split, marks, getStart(op));
   buildWholeEpilogue(builder, op, *sum);
   return success();
 }
@@ -309,6 +315,7 @@ static LogicalResult lowerToPackedGemm(OpBuilder &builder, AnyMatmulOp op, const
   StringRef products = options.bf16Dots ? "AVX512_BF16 dot products" : "packed f32 products";
   options.marks = markMatmul(op, describeCode(op, products, "CPU", scales, options.split));
 
+  options.start = getStart(op);
   options.scales = scales.buildPanelScales(builder, op.getLoc(), {op.getLhs(), op.getRhs()});
 
   FailureOr<Sum> sum = describeSum(builder, op, scales);

@@ -95,6 +95,24 @@ void MatmulBuilder::choose(OpBuilder &b, bool mayCutColumns) {
 // The parts of a task
 //===----------------------------------------------------------------------===//
 
+static void buildCopy(OpBuilder &b, Location loc, Value from, Value to) {
+  AffineMap identity = b.getMultiDimIdentityMap(cast<MemRefType>(to.getType()).getRank());
+  SmallVector<utils::IteratorType> iterators(identity.getNumDims(), utils::IteratorType::parallel);
+  linalg::GenericOp::create(b, loc, from, to, ArrayRef{identity, identity}, iterators,
+                            [](OpBuilder &inner, Location at, ValueRange values) {
+                              linalg::YieldOp::create(inner, at, values[0]);
+                            });
+}
+
+void MatmulBuilder::startSums(OpBuilder &b, const Task &part) {
+  if (!options.start)
+    return;
+  OutputBox box = boxOf(b, part);
+  SmallVector<OpFoldResult> strides(box.sizes.size(), number(b, 1));
+  Value from = memref::SubViewOp::create(b, loc, options.start, box.offsets, box.sizes, strides);
+  buildCopy(b, loc, from, viewSums(b, offsetOf(b, part), box.sizes));
+}
+
 void MatmulBuilder::multiply(OpBuilder &b, const Task &part) {
   OpFoldResult product = linearize(b, part.batch, dims.batch);
   Value columns = panelsOf(b, right, product, part.firstPanel, part.panels);
@@ -103,7 +121,8 @@ void MatmulBuilder::multiply(OpBuilder &b, const Task &part) {
   OpFoldResult strides[] = {memref::getMixedSizes(b, loc, sums)[2], number(b, 1)};
   Value c =
       memref::ReinterpretCastOp::create(b, loc, sums, offsetOf(b, part), ArrayRef(shape), ArrayRef(strides));
-  Value before = getValueOrCreateConstantIndexOp(b, loc, segment.begin);
+  OpFoldResult summed = options.start ? addSizes(b, loc, segment.begin, number(b, 1)) : segment.begin;
+  Value before = getValueOrCreateConstantIndexOp(b, loc, summed);
   OpFoldResult zero = number(b, 0), rowPanels = countRowPanels(b, part);
   Value rows = panelsOf(b, left, part.slot, zero, rowPanels);
   BlockPanels blocks;
@@ -122,7 +141,7 @@ Value MatmulBuilder::buildEmpty(OpBuilder &b, EpilogueBuilder epilogue) {
   Value view = viewSums(b);
   bool hasElements =
       llvm::none_of(cast<MemRefType>(view.getType()).getShape(), [](int64_t size) { return size == 0; });
-  if (epilogue && hasElements) {
+  if (epilogue && hasElements && !options.start) { // what the sums begin with is in the output
     Task whole;
     whole.begin = number(b, 0);
     whole.count = cutSize(b);
@@ -155,7 +174,11 @@ void MatmulBuilder::buildTasks(OpBuilder &b, EpilogueBuilder epilogue, Value isL
       OutputBox box = boxOf(inner, part);
       epilogue(inner, loc, box, viewSums(inner, offsetOf(inner, part), box.sizes));
     };
+    if (!isPerTask && !plan.segment)
+      startSums(body, task);
     forEachPart(body, task, [&](OpBuilder &inner, const Task &part) {
+      if (isPerTask)
+        startSums(inner, part);
       multiply(inner, part);
       if (isPerTask)
         runEpilogue(inner, part);
@@ -175,6 +198,8 @@ void MatmulBuilder::buildSegments(OpBuilder &b, EpilogueBuilder epilogue) {
   segment = {number(b, 0), depth};
   if (!plan.segment)
     return buildTasks(b, epilogue, /*isLast=*/Value());
+  if (options.start)
+    buildCopy(b, loc, options.start, viewSums(b));
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value end = getValueOrCreateConstantIndexOp(b, loc, depth);
   Value step = arith::ConstantIndexOp::create(b, loc, plan.segment);

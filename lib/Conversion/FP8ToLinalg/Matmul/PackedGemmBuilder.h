@@ -64,6 +64,8 @@ private:
   /// Returns how many panels of `width` elements one thread packs at least.
   int64_t panelsPerLoop(int64_t width);
   void multiply(mlir::OpBuilder &b, const Task &part);
+  /// Emits a copy of options.start, where there is one, to the sums of `part`.
+  void startSums(mlir::OpBuilder &b, const Task &part);
   /// Returns the position of the first sum of `part` in `sums`.
   mlir::OpFoldResult offsetOf(mlir::OpBuilder &b, const Task &part);
   /// Views sums from `offset` on as a box of the output of size `shape`, or as the whole output.

@@ -134,7 +134,7 @@ static LogicalResult verifyEpilogue(Op op) {
 // MatmulOp
 //===----------------------------------------------------------------------===//
 
-FP8_DEFINE_DPS_METHODS(MatmulOp, getAccumulate() && init.get() == getInit())
+FP8_DEFINE_DPS_METHODS(MatmulOp, readsInit() && init.get() == getInit())
 
 SmallVector<int64_t> MatmulOp::getStaticLoopRanges() { return staticLoopRanges(*this); }
 
@@ -157,6 +157,11 @@ LogicalResult MatmulOp::verify() {
   auto isF64 = [](ShapedType type) { return type.getElementType().isF64(); };
   if (!isPlain() && llvm::any_of(ArrayRef<ShapedType>{lhs, rhs, out}, isF64))
     return emitOpError("of f64 has neither an epilogue nor an amax");
+  bool isWide = llvm::any_of(ArrayRef<ShapedType>{lhs, rhs}, isF64);
+  if (getResume() && (getAccumulate() || !isPlain() || isWide || !out.getElementType().isF32()))
+    return emitOpError(
+        "resumes sums, which goes with an f32 result, operands of at most 32 bits, and neither "
+        "`accumulate`, an epilogue nor an amax");
   return verifyEpilogue(*this);
 }
 

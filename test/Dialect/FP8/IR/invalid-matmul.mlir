@@ -263,3 +263,33 @@ func.func @recipe_of_a_kept_product(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16
       {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xbf16>
   return
 }
+
+// -----
+
+func.func @resume_narrow(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xbf16>) -> tensor<8x32xbf16> {
+  // expected-error@+1 {{resumes sums, which goes with an f32 result, operands of at most 32 bits, and neither `accumulate`, an epilogue nor an amax}}
+  %0 = fp8.matmul resume ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c : tensor<8x32xbf16>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]}
+      -> tensor<8x32xbf16>
+  return %0 : tensor<8x32xbf16>
+}
+
+// -----
+
+func.func @resume_wide(%a: tensor<8x16xf64>, %b: tensor<16x32xf64>, %c: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  // expected-error@+1 {{resumes sums, which goes with an f32 result, operands of at most 32 bits, and neither `accumulate`, an epilogue nor an amax}}
+  %0 = fp8.matmul resume ins(%a, %b : tensor<8x16xf64>, tensor<16x32xf64>) outs(%c : tensor<8x32xf32>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]}
+      -> tensor<8x32xf32>
+  return %0 : tensor<8x32xf32>
+}
+
+// -----
+
+func.func @resume_accumulate(%a: tensor<8x16xf32>, %b: tensor<16x32xf32>, %c: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  // expected-error@+1 {{resumes sums, which goes with an f32 result, operands of at most 32 bits, and neither `accumulate`, an epilogue nor an amax}}
+  %0 = fp8.matmul accumulate resume ins(%a, %b : tensor<8x16xf32>, tensor<16x32xf32>) outs(%c : tensor<8x32xf32>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]}
+      -> tensor<8x32xf32>
+  return %0 : tensor<8x32xf32>
+}

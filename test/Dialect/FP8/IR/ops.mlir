@@ -26,6 +26,14 @@ func.func @matmul(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32
   return %z : tensor<8x32xbf16>
 }
 
+// CHECK-LABEL: func.func @matmul_resume
+func.func @matmul_resume(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  // CHECK: fp8.matmul role(wgrad) resume ins(
+  %y = fp8.matmul role(wgrad) resume ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c : tensor<8x32xf32>)
+      {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x32xf32>
+  return %y : tensor<8x32xf32>
+}
+
 // CHECK-LABEL: func.func @matmul_roles
 func.func @matmul_roles(%a: tensor<8x16xf32>, %b: tensor<?x32xf64>, %c: tensor<8x?xf64>) -> tensor<8x?xf64> {
   // CHECK: role(dgrad) kinds(grad_output, weight)

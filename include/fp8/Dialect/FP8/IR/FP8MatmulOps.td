@@ -42,7 +42,8 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
     Matmuls are summed in f32 (in f64 if an operand is f64) in the order of the
     reduction dimensions, the last one fastest, and the sum is rounded once to the
     element type of the result. With `accumulate` the sum is added to the value that
-    `outs` holds; otherwise `outs` is only written.
+    `outs` holds. With `resume` each sum begins with the f32 that `outs` holds, so that matmuls of
+    parts of K, one after the other, give the bits of the whole matmul. Otherwise `outs` is only written.
 
     Ingest turns every contraction of the program into this operation.
     - `site` is the name of the site in the user's program.
@@ -64,7 +65,9 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
     - maps are projected permutations; every dimension is a batch, M, N or K
       dimension (in all three maps, in A and C, in B and C, in A and B), with at
       least one K dimension;
-    - operands and result are of float types; sizes of one dimension agree.
+    - operands and result are of float types; sizes of one dimension agree;
+    - `resume` goes with an f32 result, operands of at most 32 bits, and neither `accumulate`, an epilogue nor
+      an amax.
 
     Postconditions: none beyond the value.
 
@@ -105,21 +108,24 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
     OptionalAttr<FP8_TensorKind>:$lhs_kind, OptionalAttr<FP8_TensorKind>:$rhs_kind,
     OptionalAttr<FP8_RecipeAttrInterface>:$recipe, OptionalAttr<StrAttr>:$kept,
     UnitAttr:$accumulate, OptionalAttr<DenseI64ArrayAttr>:$record_amax,
-    OptionalAttr<AffineMapArrayAttr>:$epilogue_maps);
+    OptionalAttr<AffineMapArrayAttr>:$epilogue_maps, UnitAttr:$resume);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
     (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)?
     (`kinds` `(` custom<EnumWord>($lhs_kind)^ `,` custom<EnumWord>($rhs_kind) `)`)?
     (`recipe` `(` $recipe^ `)`)? (`kept` `(` $kept^ `)`)?
-    (`accumulate` $accumulate^)? (`record_amax` `` $record_amax^)?
+    (`accumulate` $accumulate^)? (`resume` $resume^)? (`record_amax` `` $record_amax^)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     (`out_scale` `(` $out_scale^ `:` type($out_scale) `)`)?
     (`epilogue_ins` `(` $epilogue_inputs^ `:` type($epilogue_inputs) `)`)?
     `outs` `(` $outs `:` type($outs) `)` attr-dict
     (`epilogue` $epilogue^)? (`->` type($results)^)?
   }];
-  let extraClassDeclaration = contractionDeclaration;
+  let extraClassDeclaration = contractionDeclaration # [{
+    /// Returns whether the sums depend on the value that the destination holds.
+    bool readsInit() { return getAccumulate() || getResume(); }
+  }];
   let hasCanonicalizer = 1;
 }
 

@@ -20,7 +20,7 @@ namespace {
 bool readsInit(Operation *op, OpOperand &operand) {
   // Compare operands, not values: another destination may be the same value.
   if (auto matmul = dyn_cast<fp8::MatmulOp>(op))
-    return matmul.getAccumulate() && &operand == matmul.getDpsInitOperand(0);
+    return matmul.readsInit() && &operand == matmul.getDpsInitOperand(0);
   if (auto matmul = dyn_cast<fp8::ScaledMatmulOp>(op))
     return matmul.getAccumulate() && &operand == matmul.getDpsInitOperand(0);
   return isa<fp8::UpdateAmaxHistoryOp, fp8::UpdateLossScaleOp>(op);

@@ -363,8 +363,10 @@ detail::Reason EpilogueFuser::explain(Operation *op, unsigned value, Operation *
   return detail::canMeet(op, generic, &why) ? "" : why;
 }
 
-/// Returns whether `op` is a matmul that can have an epilogue: not one in f64.
+/// Returns whether `op` is a matmul that can have an epilogue: not one in f64, nor one that resumes sums.
 bool hasEpilogue(Operation *op) {
+  if (auto matmul = dyn_cast<MatmulOp>(op); matmul && matmul.getResume())
+    return false;
   return MatmulResults::of(op) && op->getNumResults() != 0 &&
          llvm::none_of(op->getOperandTypes(), [](Type type) { return getElementTypeOrSelf(type).isF64(); });
 }
@@ -387,7 +389,7 @@ public:
 
 detail::Reason detail::explainEpilogue(Operation *matmul, OpResult result, Operation *reader) {
   if (!hasEpilogue(matmul))
-    return "matmuls in f64 have no epilogue";
+    return "matmuls in f64, and those that resume sums, have no epilogue";
   if (isa<AmaxOp, QuantizeBlocksOp>(reader))
     return "it has code of its own, or needs whole rows or blocks";
   ElementRegion region = *ElementRegion::of(matmul);

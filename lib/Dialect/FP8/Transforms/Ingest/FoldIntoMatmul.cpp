@@ -93,7 +93,7 @@ static Value createPermutedDestination(RewriterBase &rewriter, Location loc, Val
 /// Folds the only user of the result into `op`; returns whether that was possible.
 static bool foldUser(RewriterBase &rewriter, MatmulOp op) {
   Value result = op->getResult(0);
-  if (!result.hasOneUse() || op.getAccumulate())
+  if (!result.hasOneUse() || op.readsInit())
     return false;
   Operation *user = *result.user_begin();
   std::optional<Rearrangement> view = matchRearrangement(user);

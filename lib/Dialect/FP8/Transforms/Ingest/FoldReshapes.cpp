@@ -45,7 +45,7 @@ static Reshape findOperandReshape(Value operand) {
 
 static Reshape findResultReshape(MatmulOp op) {
   Value result = op->getResult(0);
-  if (!result.hasOneUse() || op.getAccumulate())
+  if (!result.hasOneUse() || op.readsInit())
     return {};
   auto expand = dyn_cast<tensor::ExpandShapeOp>(*result.user_begin());
   return expand ? makeReshape(expand, expand.getReassociationIndices(), expand.getResultType().getShape())

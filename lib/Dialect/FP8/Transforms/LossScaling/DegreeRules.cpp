@@ -117,7 +117,7 @@ static DegreeRule getRuleOfMatmul(MatmulOp op) {
   DegreeRule rule;
   rule.kind = Kind::product;
   rule.reads = {&op.getLhsMutable(), &op.getRhsMutable()};
-  if (op.getAccumulate())
+  if (op.readsInit())
     rule.addend = &op.getOutsMutable()[0];
   return rule;
 }

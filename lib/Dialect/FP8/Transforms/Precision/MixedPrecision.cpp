@@ -183,7 +183,7 @@ void Policy::visit(Operation *op) {
   if (precision == "off")
     return visitRegions(op);
   if (auto matmul = dyn_cast<MatmulOp>(op))
-    return narrowMatmul(matmul, precision, matmul.getRole(), matmul.getAccumulate());
+    return narrowMatmul(matmul, precision, matmul.getRole(), matmul.readsInit());
   if (auto grouped = dyn_cast<GroupedMatmulOp>(op))
     return narrowMatmul(grouped, precision, grouped.getRole(), /*accumulates=*/false);
   if (precision == "tf32") // a precision of matmuls

@@ -61,12 +61,18 @@ static Value addTo(RewriterBase &rewriter, Location loc, Value sums, Value init)
       .getResult(0);
 }
 
+/// Returns whether `op` begins with the sums of another matmul, which a grouped matmul cannot.
+static bool resumesSums(Operation *op) {
+  auto matmul = dyn_cast<MatmulOp>(op);
+  return matmul && matmul.getResume();
+}
+
 template <typename Op>
 static void form(RewriterBase &rewriter, Op op) {
   std::optional<GroupedMatmul> product =
       matchGroupedMatmul(op.getLhs(), op.getRhs(), op.getIndexingMapsArray());
   auto isWide = [](Value value) { return getElementTypeOrSelf(value).isF64(); };
-  if (!product || !op.isPlain() || llvm::any_of(op->getOperands(), isWide))
+  if (!product || !op.isPlain() || resumesSums(op) || llvm::any_of(op->getOperands(), isWide))
     return;
   rewriter.setInsertionPoint(op);
   Value init = op.getInit(), destination = init;

@@ -18,7 +18,7 @@ DequantizeOp QuantizedOperand::ownBytes() const {
 std::optional<GroupedMatmul> QuantizedOperand::grouped() const {
   std::optional<GroupedMatmul> match =
       matchGroupedMatmul(product.getLhs(), product.getRhs(), product.getIndexingMapsArray());
-  if (!match || product.getAccumulate())
+  if (!match || product.readsInit())
     return std::nullopt;
   GroupedDims grouped = *inferGroupedDims(match->maps);
   SmallVector<AffineMap> maps = dropGroup(match->maps, grouped.group);

@@ -166,6 +166,8 @@ private:
       return "--recipe=none";
     if (!op.isPlain())
       return "its readers are fused into it; recipes come before fusion";
+    if (op.getResume())
+      return "its sums go on from those of another matmul";
     for (Value value : {op.getLhs(), op.getRhs(), op.getInit()})
       if (!isSupported(getElementTypeOrSelf(value)) && !isBytes(op, value))
         return "element type " + getFormatName(getElementTypeOrSelf(value)) + " has no FP8 matmul";
