@@ -42,10 +42,11 @@ static bool readsInit(DestinationStyleOpInterface op, OpOperand &init) {
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op.getOperation()))
     return linalgOp.payloadUsesValueFromOperand(&init);
   if (auto matmul = dyn_cast<MatmulOp>(op.getOperation()))
-    return matmul.getAccumulate() && &init == op.getDpsInitOperand(0);
+    return matmul.readsInit() && &init == op.getDpsInitOperand(0);
   if (auto matmul = dyn_cast<ScaledMatmulOp>(op.getOperation()))
     return matmul.getAccumulate() && &init == op.getDpsInitOperand(0);
-  return !isa<QuantizeOp, AmaxOp, ComputeScaleOp, DequantizeOp>(op.getOperation());
+  return !isa<QuantizeOp, AmaxOp, ComputeScaleOp, DequantizeOp, AttentionOp, AttentionGradOp>(
+      op.getOperation());
 }
 
 /// Returns whether `op` is a view or an empty tensor, which moves no data.

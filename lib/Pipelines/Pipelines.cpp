@@ -197,6 +197,7 @@ void fp8::buildBatchingPipeline(OpPassManager &manager, const BatchingOptions &o
 }
 
 void fp8::buildBufferizePipeline(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createDecomposeAttention());
   manager.addNestedPass<func::FuncOp>(createVectorizeRows());
   manager.addNestedPass<func::FuncOp>(createExpandRows());
   manager.addNestedPass<func::FuncOp>(createFoldEmptyReshapes());

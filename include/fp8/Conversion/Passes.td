@@ -63,6 +63,77 @@ def VectorizeRows : Pass<"fp8-vectorize-rows", "mlir::func::FuncOp"> {
                            "mlir::vector::VectorDialect"];
 }
 
+def DecomposeAttention : Pass<"fp8-decompose-attention", "mlir::func::FuncOp"> {
+  let summary = "decompose attention into matmuls and a loop over rows, block by block";
+  let description = [{
+    Before: `fp8.attention` and `fp8.attention_grad` on tensors.
+    After: `fp8.matmul`s, and between them an `scf.forall` over the rows of scores, marked `fp8.row_elements`,
+    whose body is the region's code. Where the rows together have more scores than the target wants in
+    memory (`getScoreBlockElements`), `scf.for`s run one block of rows after the other: one index of the first outer
+    dimensions, a part of the next, all of the others. Scores, probabilities and their gradients are tensors
+    of a block.
+
+    The bits are those of the whole matmuls. A gradient that is summed over the rows of several blocks is a tensor
+    of f32 zeros first; each block's matmul resumes its sums, and they are rounded in the end. Where blocks would
+    change the order of a sum, or the sum is in f64, the rows are one block.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-decompose-attention{block-elements=8},canonicalize,cse))'
+    func.func @f(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x16xf32>, %o: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %0 = fp8.attention ins(%q, %k, %v : tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>)
+          outs(%o : tensor<4x16xf32>)
+          {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>,
+                            affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>]} rows {
+        ^bb0(%i: index, %s: tensor<8xf32>):
+          %row = tensor.empty() : tensor<8xf32>
+          %p = linalg.exp ins(%s : tensor<8xf32>) outs(%row : tensor<8xf32>) -> tensor<8xf32>
+          fp8.yield %p : tensor<8xf32>
+      } -> tensor<4x16xf32>
+      return %0 : tensor<4x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #left = affine_map<(i, j, d) -> (i, d)>
+    #right = affine_map<(i, j, d) -> (j, d)>
+    #out = affine_map<(i, j, d) -> (i, j)>
+    #values = affine_map<(i, j, e) -> (j, e)>
+    #output = affine_map<(i, j, e) -> (i, e)>
+    func.func @f(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x16xf32>, %o: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %0 = scf.for %i = %c0 to %c4 step %c1 iter_args(%outs = %o) -> (tensor<4x16xf32>) {
+        %qs = tensor.extract_slice %q[%i, 0] [1, 16] [1, 1] : tensor<4x16xf32> to tensor<1x16xf32>
+        %init = tensor.empty() : tensor<1x8xf32>
+        %s = fp8.matmul ins(%qs, %k : tensor<1x16xf32>, tensor<8x16xf32>) outs(%init : tensor<1x8xf32>)
+            {indexing_maps = [#left, #right, #out]} -> tensor<1x8xf32>
+        %p = scf.forall (%r) in (1) shared_outs(%rows = %init) -> (tensor<1x8xf32>) {
+          %row_s = tensor.extract_slice %s[%r, 0] [1, 8] [1, 1] : tensor<1x8xf32> to tensor<8xf32>
+          %row = tensor.empty() : tensor<8xf32>
+          %row_p = linalg.exp ins(%row_s : tensor<8xf32>) outs(%row : tensor<8xf32>) -> tensor<8xf32>
+          scf.forall.in_parallel {
+            tensor.parallel_insert_slice %row_p into %rows[%r, 0] [1, 8] [1, 1] : tensor<8xf32> into tensor<1x8xf32>
+          }
+        } {fp8.row_elements = 8 : i64}
+        %part = tensor.extract_slice %outs[%i, 0] [1, 16] [1, 1] : tensor<4x16xf32> to tensor<1x16xf32>
+        %y = fp8.matmul ins(%p, %v : tensor<1x8xf32>, tensor<8x16xf32>) outs(%part : tensor<1x16xf32>)
+            {indexing_maps = [#out, #values, #output]} -> tensor<1x16xf32>
+        %next = tensor.insert_slice %y into %outs[%i, 0] [1, 16] [1, 1] : tensor<1x16xf32> into tensor<4x16xf32>
+        scf.yield %next : tensor<4x16xf32>
+      }
+      return %0 : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let options = [Option<"blockElements", "block-elements", "int64_t", /*default=*/"0",
+                        "scores in memory at a time; 0: as many as the target says">];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::affine::AffineDialect", "mlir::arith::ArithDialect",
+                           "mlir::linalg::LinalgDialect", "mlir::scf::SCFDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
 def ExpandRows : Pass<"fp8-expand-rows", "mlir::func::FuncOp"> {
   let summary = "expand casts and amaxes with rows into loops over the rows";
   let description = [{

@@ -105,5 +105,8 @@ unsigned CPUAttr::getMaxFusedInputs() const { return 16; }
 /// The summands of a chunk then take a buffer of 128 KiB, which fits into the L2 cache of a core.
 int64_t CPUAttr::getRowChunkElements() const { return 32768; }
 
+/// Blocks of scores take 4 MiB in f32, about what the caches of the cores that compute them hold.
+int64_t CPUAttr::getScoreBlockElements() const { return int64_t(1) << 20; }
+
 /// A cache line: vector loads and stores that cross none are fastest.
 int64_t CPUAttr::getBufferAlignment() const { return 64; }

@@ -276,7 +276,8 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
 def FP8_CPUAttr
     : AttrDef<FP8_Dialect, "CPU",
               [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface,
-                                           ["describeMatmul", "getMatmulRate", "getMemoryRate"]>]> {
+                                           ["describeMatmul", "getMatmulRate", "getMemoryRate",
+                                            "getScoreBlockElements"]>]> {
   let mnemonic = "cpu";
   let summary = "the CPU of the host";
   let description = [{

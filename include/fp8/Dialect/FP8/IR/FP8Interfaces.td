@@ -221,6 +221,10 @@ def FP8_TargetAttrInterface : AttrInterface<"TargetAttrInterface"> {
       chunk by chunk.
     }], "int64_t", "getRowChunkElements", (ins)>,
     InterfaceMethod<[{
+      Returns the largest number of scores of attention in memory at a time, where it has no kernel of its
+      own: a block of whole rows, but one row at least.
+    }], "int64_t", "getScoreBlockElements", (ins), "", "return std::numeric_limits<int64_t>::max();">,
+    InterfaceMethod<[{
       Returns whether the target has kernels for `fp8.quantize` and `fp8.amax` with
       `rows`. If not, these become loops over the rows before bufferization.
     }], "bool", "hasRowKernels", (ins), "", "return false;">,

@@ -1,0 +1,174 @@
+// fp8-decompose-attention: matmuls and a loop over rows, one block of rows after the other.
+// RUN: fp8-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(fp8-decompose-attention{block-elements=128},canonicalize,cse))' -verify-diagnostics | FileCheck %s
+// RUN: fp8-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(fp8-decompose-attention{block-elements=100000},canonicalize,cse))' -verify-diagnostics | FileCheck %s --check-prefix=WHOLE
+
+#query = affine_map<(b, h, i, j, d, e) -> (b, i, h, d)>
+#key = affine_map<(b, h, i, j, d, e) -> (b, j, d)>
+#value = affine_map<(b, h, i, j, d, e) -> (b, j, e)>
+#bias = affine_map<(b, h, i, j, d, e) -> (h, i, j)>
+#output = affine_map<(b, h, i, j, d, e) -> (b, i, h, e)>
+#statistic = affine_map<(b, h, i, j, d, e) -> (b, h, i)>
+
+// 20 queries and 8 keys: blocks of 10 rows of a head. Heads read one key and value. The products keep their sites.
+// CHECK-LABEL: func.func @forward
+// CHECK-SAME: %[[Q:.+]]: tensor<2x20x3x16xbf16>, %[[K:.+]]: tensor<2x8x16xbf16>, %[[V:.+]]: tensor<2x8x24xbf16>, %[[BIAS:.+]]: tensor<3x20x8xf32>,
+// CHECK: scf.for %[[B:.+]] = %{{.+}} to %c2 step %c1
+// CHECK: scf.for %[[H:.+]] = %{{.+}} to %c3 step %c1
+// CHECK: scf.for %[[I:.+]] = %{{.+}} to %c20 step %c10
+// CHECK: %[[QS:.+]] = tensor.extract_slice %[[Q]][%[[B]], %[[I]], %[[H]], 0] [1, 10, 1, 16]
+// CHECK: %[[KS:.+]] = tensor.extract_slice %[[K]][%[[B]], 0, 0] [1, 8, 16]
+// CHECK: %[[S:.+]] = fp8.matmul site("scores") role(other) kinds(input, input) kept("small") ins(%[[QS]], %[[KS]] : {{.+}}) outs(%{{.+}} : tensor<1x1x10x8xbf16>)
+// CHECK: %[[ROWS:.+]]:2 = scf.forall (%[[Z:.+]]) in (10) shared_outs(
+// CHECK-DAG: %[[ROW:.+]] = tensor.extract_slice %[[S]][0, 0, %[[Z]], 0] [1, 1, 1, 8] {{.+}} to tensor<8xbf16>
+// CHECK-DAG: tensor.extract_slice %[[BIAS]][{{.+}}] [1, 1, 8] [1, 1, 1] : tensor<3x20x8xf32> to tensor<8xf32>
+// CHECK: tensor.parallel_insert_slice
+// CHECK: } {fp8.row_elements = 8 : i64}
+// CHECK: fp8.matmul site("output") role(other) kinds(input, input) kept("small") ins(%[[ROWS]]#0, %{{.+}} : tensor<1x1x10x8xbf16>, tensor<1x8x24xbf16>) outs(%{{.+}} : tensor<1x10x1x24xbf16>)
+// CHECK-NOT: fp8.attention
+
+// WHOLE-LABEL: func.func @forward
+// WHOLE-NOT: scf.for %
+// WHOLE: fp8.matmul {{.+}} outs(%{{.+}} : tensor<2x3x20x8xbf16>)
+// WHOLE: scf.forall (%{{.+}}, %{{.+}}, %{{.+}}) in (2, 3, 20)
+// WHOLE: fp8.matmul {{.+}} outs(%{{.+}} : tensor<2x20x3x24xbf16>)
+func.func @forward(%q: tensor<2x20x3x16xbf16>, %k: tensor<2x8x16xbf16>, %v: tensor<2x8x24xbf16>,
+                   %bias: tensor<3x20x8xf32>, %o: tensor<2x20x3x24xbf16>, %stat: tensor<2x3x20xf32>)
+    -> (tensor<2x20x3x24xbf16>, tensor<2x3x20xf32>) {
+  %0:2 = fp8.attention ins(%q, %k, %v : tensor<2x20x3x16xbf16>, tensor<2x8x16xbf16>, tensor<2x8x24xbf16>)
+      row_ins(%bias : tensor<3x20x8xf32>) outs(%o, %stat : tensor<2x20x3x24xbf16>, tensor<2x3x20xf32>)
+      {indexing_maps = [#query, #key, #value, #bias, #output, #statistic],
+       sites = [#fp8.matmul_site<site = "scores", kept = "small">, #fp8.matmul_site<site = "output", kept = "small">]} rows {
+    ^bb0(%b: index, %h: index, %i: index, %s: tensor<8xbf16>, %row: tensor<8xf32>):
+      %c0 = arith.constant 0 : index
+      %first = tensor.extract %row[%c0] : tensor<8xf32>
+      fp8.yield %s, %first : tensor<8xbf16>, f32
+  } -> tensor<2x20x3x24xbf16>, tensor<2x3x20xf32>
+  return %0#0, %0#1 : tensor<2x20x3x24xbf16>, tensor<2x3x20xf32>
+}
+
+// -----
+
+#query = affine_map<(b, h, i, j, d, e) -> (b, i, h, d)>
+#key = affine_map<(b, h, i, j, d, e) -> (b, j, d)>
+#value = affine_map<(b, h, i, j, d, e) -> (b, j, e)>
+#output = affine_map<(b, h, i, j, d, e) -> (b, i, h, e)>
+
+// Key and value of all heads: their gradients are sums over blocks, in f32, that each block resumes; the gradient of
+// the query is complete in each block. 25 queries: blocks of 13 and 12.
+// CHECK-LABEL: func.func @backward
+// CHECK-DAG: %[[ZERO:.+]] = arith.constant 0.000000e+00 : f32
+// CHECK-DAG: linalg.fill ins(%[[ZERO]] : f32) outs(%{{.+}} : tensor<2x8x16xf32>)
+// CHECK-DAG: linalg.fill ins(%[[ZERO]] : f32) outs(%{{.+}} : tensor<2x8x24xf32>)
+// CHECK-COUNT-2: scf.for %
+// CHECK-NOT: scf.for %
+// CHECK: fp8.matmul ins({{.+}}) outs(%{{.+}} : tensor<1x1x13x8xbf16>)
+// CHECK: fp8.matmul ins({{.+}}) outs(%{{.+}} : tensor<1x1x13x8xf32>)
+// CHECK: scf.forall (%{{.+}}) in (13)
+// CHECK: fp8.matmul resume ins({{.+}}) outs(%{{.+}} : tensor<1x8x24xf32>)
+// CHECK: fp8.matmul ins({{.+}}) outs(%{{.+}} : tensor<1x13x1x16xbf16>)
+// CHECK: fp8.matmul resume ins({{.+}}) outs(%{{.+}} : tensor<1x8x16xf32>)
+// CHECK: scf.forall (%{{.+}}) in (12)
+// CHECK: fp8.matmul resume
+// CHECK: fp8.matmul ins
+// CHECK: fp8.matmul resume
+// CHECK: scf.yield
+// CHECK: scf.yield
+// CHECK: linalg.generic {{.+}} ins(%{{.+}} : tensor<2x8x16xf32>) outs(%{{.+}} : tensor<2x8x16xbf16>)
+// CHECK-NOT: fp8.attention_grad
+
+// WHOLE-LABEL: func.func @backward
+// WHOLE-NOT: resume
+func.func @backward(%q: tensor<2x25x3x16xbf16>, %k: tensor<2x8x16xbf16>, %v: tensor<2x8x24xbf16>,
+                    %do: tensor<2x25x3x24xbf16>, %dv: tensor<2x8x24xf32>)
+    -> (tensor<2x25x3x16xbf16>, tensor<2x8x16xbf16>, tensor<2x8x24xf32>) {
+  %0:3 = fp8.attention_grad
+      ins(%q, %k, %v, %do : tensor<2x25x3x16xbf16>, tensor<2x8x16xbf16>, tensor<2x8x24xbf16>, tensor<2x25x3x24xbf16>)
+      outs(%q, %k, %dv : tensor<2x25x3x16xbf16>, tensor<2x8x16xbf16>, tensor<2x8x24xf32>)
+      {indexing_maps = [#query, #key, #value, #output, #query, #key, #value]} rows {
+    ^bb0(%b: index, %h: index, %i: index, %s: tensor<8xbf16>, %g: tensor<8xf32>):
+      fp8.yield %s, %g : tensor<8xbf16>, tensor<8xf32>
+  } -> tensor<2x25x3x16xbf16>, tensor<2x8x16xbf16>, tensor<2x8x24xf32>
+  return %0#0, %0#1, %0#2 : tensor<2x25x3x16xbf16>, tensor<2x8x16xbf16>, tensor<2x8x24xf32>
+}
+
+// -----
+
+// f64 sums cannot be resumed: the rows are one block.
+// CHECK-LABEL: func.func @wide
+// CHECK-NOT: scf.for %
+// CHECK-NOT: resume
+// CHECK: return
+#q = affine_map<(i, j, d, e) -> (i, d)>
+#k = affine_map<(i, j, d, e) -> (j, d)>
+#v = affine_map<(i, j, d, e) -> (j, e)>
+#o = affine_map<(i, j, d, e) -> (i, e)>
+func.func @wide(%q: tensor<64x16xf64>, %k: tensor<8x16xf64>) -> tensor<8x16xf64> {
+  %0:3 = fp8.attention_grad
+      ins(%q, %k, %k, %q : tensor<64x16xf64>, tensor<8x16xf64>, tensor<8x16xf64>, tensor<64x16xf64>)
+      outs(%q, %k, %k : tensor<64x16xf64>, tensor<8x16xf64>, tensor<8x16xf64>)
+      {indexing_maps = [#q, #k, #v, #o, #q, #k, #v]} rows {
+    ^bb0(%i: index, %s: tensor<8xf64>, %g: tensor<8xf64>):
+      fp8.yield %s, %g : tensor<8xf64>, tensor<8xf64>
+  } -> tensor<64x16xf64>, tensor<8x16xf64>, tensor<8x16xf64>
+  return %0#1 : tensor<8x16xf64>
+}
+
+// -----
+
+// Keys come before the batch, and the gradient of a query that all batches read is summed over both: blocks of
+// batches would change the order of the sum.
+// CHECK-LABEL: func.func @order
+// CHECK-NOT: scf.for %
+// CHECK-NOT: resume
+// CHECK: return
+#q = affine_map<(j, b, i, d, e) -> (i, d)>
+#k = affine_map<(j, b, i, d, e) -> (b, j, d)>
+#v = affine_map<(j, b, i, d, e) -> (b, j, e)>
+#o = affine_map<(j, b, i, d, e) -> (b, i, e)>
+func.func @order(%q: tensor<32x16xf32>, %k: tensor<4x8x16xf32>, %do: tensor<4x32x16xf32>) -> tensor<32x16xf32> {
+  %0:3 = fp8.attention_grad
+      ins(%q, %k, %k, %do : tensor<32x16xf32>, tensor<4x8x16xf32>, tensor<4x8x16xf32>, tensor<4x32x16xf32>)
+      outs(%q, %k, %k : tensor<32x16xf32>, tensor<4x8x16xf32>, tensor<4x8x16xf32>)
+      {indexing_maps = [#q, #k, #v, #o, #q, #k, #v]} rows {
+    ^bb0(%b: index, %i: index, %s: tensor<8xf32>, %g: tensor<8xf32>):
+      fp8.yield %s, %g : tensor<8xf32>, tensor<8xf32>
+  } -> tensor<32x16xf32>, tensor<4x8x16xf32>, tensor<4x8x16xf32>
+  return %0#0 : tensor<32x16xf32>
+}
+
+// -----
+
+// A number of queries that is not known: the last block has those that are left.
+// CHECK-LABEL: func.func @dynamic_queries
+// CHECK: %[[SIZE:.+]] = tensor.dim
+// CHECK: scf.for %{{.+}} = %{{.+}} to %[[SIZE]] step %c16
+// CHECK: affine.min
+// CHECK: fp8.matmul {{.+}} outs(%{{.+}} : tensor<?x8xf32>)
+#q = affine_map<(i, j, d, e) -> (i, d)>
+#k = affine_map<(i, j, d, e) -> (j, d)>
+#v = affine_map<(i, j, d, e) -> (j, e)>
+#o = affine_map<(i, j, d, e) -> (i, e)>
+func.func @dynamic_queries(%q: tensor<?x16xf32>, %k: tensor<8x16xf32>, %o: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  %0 = fp8.attention ins(%q, %k, %k : tensor<?x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>) outs(%o : tensor<?x16xf32>)
+      {indexing_maps = [#q, #k, #v, #o]} rows {
+    ^bb0(%i: index, %s: tensor<8xf32>):
+      fp8.yield %s : tensor<8xf32>
+  } -> tensor<?x16xf32>
+  return %0 : tensor<?x16xf32>
+}
+
+// -----
+
+#q = affine_map<(i, j, d, e) -> (i, d)>
+#k = affine_map<(i, j, d, e) -> (j, d)>
+#v = affine_map<(i, j, d, e) -> (j, e)>
+#o = affine_map<(i, j, d, e) -> (i, e)>
+func.func @dynamic_keys(%q: tensor<4x16xf32>, %k: tensor<?x16xf32>, %o: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  // expected-error@+1 {{has keys of unknown size, dimension d1, for which there is no code yet; write it out as matmuls}}
+  %0 = fp8.attention ins(%q, %k, %k : tensor<4x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>) outs(%o : tensor<4x16xf32>)
+      {indexing_maps = [#q, #k, #v, #o]} rows {
+    ^bb0(%i: index, %s: tensor<?xf32>):
+      fp8.yield %s : tensor<?xf32>
+  } -> tensor<4x16xf32>
+  return %0 : tensor<4x16xf32>
+}
