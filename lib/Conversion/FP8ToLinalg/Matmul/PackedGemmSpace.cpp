@@ -199,7 +199,17 @@ OutputBox MatmulSpace::boxOf(OpBuilder &b, const Task &task) const {
     OpFoldResult width = number(b, plan.tile.columns);
     unsigned dim = dims.n.front();
     offsets[dim] = multiplySizes(b, loc, {task.firstPanel, width});
-    extents[dim] = remainingSize(b, loc, sizes[dim], offsets[dim], task.mostPanels * plan.tile.columns);
+    // No more columns than the task has: those behind may be another task's, and what is in their sums is
+    // old.
+    if (std::optional<int64_t> known = getConstantIntValue(task.panels)) {
+      extents[dim] = remainingSize(b, loc, sizes[dim], offsets[dim], *known * plan.tile.columns);
+    } else {
+      AffineExpr columns, size, begin;
+      bindSymbols(b.getContext(), columns, size, begin);
+      extents[dim] = affine::makeComposedFoldedAffineMin(
+          b, loc, AffineMap::get(0, 3, {columns, size - begin}, b.getContext()),
+          {multiplySizes(b, loc, {task.panels, width}), sizes[dim], offsets[dim]});
+    }
   }
   OutputBox box;
   for (AffineExpr expr : outMap.getResults()) {
