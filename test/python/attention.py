@@ -111,16 +111,20 @@ def narrow(name, dtype):
 
 
 class Attention:
-    """A random program: sizes, layouts, types, mask, softmax. `large`: more scores than one block has."""
+    """A random program: sizes, layouts, types, mask, softmax. `size`: small; large, with more scores than one block
+    has; long, with rows too long for a loop over rows.
+    """
 
-    def __init__(self, rng, large):
+    def __init__(self, rng, size):
         choose = lambda *options: options[rng.integers(len(options))]
         between = lambda low, high: int(rng.integers(low, high))
         grouped = bool(rng.integers(2))
         self.sizes = {"b": between(1, 3), "h": between(1, 4), "g": between(2, 4) if grouped else 1, "i": between(1, 40),
                       "j": between(1, 40), "d": between(1, 24), "e": between(1, 24)}
-        if large:
-            self.sizes |= {"b": 2, "h": 2, "i": between(500, 900), "j": between(500, 900), "d": between(8, 24), "e": between(8, 24)}
+        if size == "long":
+            self.sizes |= {"b": 2, "h": 2, "i": between(5, 12), "j": 30000}
+        if size == "large":
+            self.sizes |= {"b": 1, "i": between(1100, 1400), "j": between(1100, 1400), "d": between(8, 24), "e": between(8, 24)}
         self.operand, self.score, self.probability = choose(BF16, F32, F16), choose(F32, F32, BF16), choose(F32, BF16)
         self.result = choose(F32, BF16)
         order = lambda dims: [str(d) for d in rng.permutation(list(dims))]
@@ -217,7 +221,7 @@ class Attention:
         maps = ", ".join(affine(used, x) for x in (lhs[2], rhs[2], dims))
         lines.append(f"{name}_d = tensor.empty() : {out}")
         lines.append(f'{name} = fp8.matmul site("{name[1:]}") role(other) kinds(input, input) ins({lhs[0]}, {rhs[0]} : '
-                     f"{self.type(*lhs[1:])}, {self.type(*rhs[1:])}) outs({name}_d : {out}) {{indexing_maps = [{maps}]}} -> {out}")
+                     f"{self.type(*lhs[1:])}, {self.type(*rhs[1:])}) outs({name}_d : {out}) {{indexing_maps = [{maps}], fp8.role = \"other\"}} -> {out}")
 
     def operands(self, grad):
         """Name, type and dimensions of all arguments."""

@@ -68,7 +68,8 @@ def DecomposeAttention : Pass<"fp8-decompose-attention", "mlir::func::FuncOp"> {
   let description = [{
     Before: `fp8.attention` and `fp8.attention_grad` on tensors.
     After: `fp8.matmul`s, and between them an `scf.forall` over the rows of scores, marked `fp8.row_elements`,
-    whose body is the region's code. Where the rows together have more scores than the target wants in
+    whose body is the region's code. Where the temporaries of a row are of unknown size, or larger than the target's
+    limit (`getMaxRowBytes`), the region's operations work on all rows in place of a loop. Where the rows together have more scores than the target wants in
     memory (`getScoreBlockElements`), `scf.for`s run one block of rows after the other: one index of the first outer
     dimensions, a part of the next, all of the others. Scores, probabilities and their gradients are tensors
     of a block.

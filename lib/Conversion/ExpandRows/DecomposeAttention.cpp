@@ -2,10 +2,12 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decomposes attention, still on tensors, into matmuls and a loop over the rows of scores between them: block
-// by block of rows, so that scores of one block are in memory at a time. A gradient that is summed over rows
-// of several blocks is an f32 tensor whose sums each block resumes, so that blocks change no bit.
+// Decomposes attention, still on tensors, into matmuls and the code of rows between them: a loop over the
+// rows or, where a row is too long for that, operations on all rows. It runs block by block of rows, so that
+// scores of one block are in memory at a time. A gradient that is summed over rows of several blocks is an
+// f32 tensor whose sums each block resumes, so that blocks change no bit.
 
+#include "LiftRows.h"
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
@@ -29,6 +31,9 @@ namespace {
 
 /// Blocks of more rows are multiples of so many, to be whole tiles of a matmul.
 constexpr int64_t kWholeRows = 64;
+
+/// The number of keys that blocks are made for where it is not known.
+constexpr int64_t kAssumedKeys = 2048;
 
 /// A range of each dimension of the iteration space.
 struct Box {
@@ -65,6 +70,7 @@ private:
   SmallVector<unsigned> scoreDims() const;
   AffineMap selectDims(ArrayRef<unsigned> selected) const;
   int64_t countRowElements() const;
+  bool fitsLoop();
 
   std::optional<Blocks> chooseBlocks(int64_t blockElements) const;
   bool isSplit(unsigned dim) const;
@@ -83,6 +89,9 @@ private:
 
   SmallVector<Value> runRow(OpBuilder &b, ValueRange position, ArrayRef<Value> products, const Box &box);
   SmallVector<Value> runRows(OpBuilder &b, ArrayRef<Value> products, ValueRange further, const Box &box);
+  AffineMap mapToPart(AffineMap map) const;
+  FailureOr<SmallVector<Value>> liftRows(OpBuilder &b, ArrayRef<Value> products, ValueRange further,
+                                         const Box &box);
   SmallVector<Value> runBlock(OpBuilder &b, ValueRange outs, const Box &box);
   SmallVector<Value> runOuter(OpBuilder &b, unsigned outer, ValueRange outs, Box box);
   SmallVector<Value> runCut(OpBuilder &b, ValueRange outs, Box box);
@@ -98,6 +107,8 @@ private:
   SmallVector<int64_t> ranges;
   AttentionDims dims;
   std::optional<Blocks> blocks; ///< none: all rows are one block
+  bool isLoop = true;           ///< whether a loop runs the code of the rows
+  bool hasFailed = false;
 };
 
 //===----------------------------------------------------------------------===//
@@ -133,8 +144,25 @@ template <typename Op>
 int64_t Decomposer<Op>::countRowElements() const {
   int64_t count = 1;
   for (unsigned dim : dims.keys)
-    count *= ranges[dim];
+    count *= ShapedType::isDynamic(ranges[dim]) ? kAssumedKeys : ranges[dim];
   return count;
+}
+
+/// Returns whether a loop over rows can have the temporaries of a row: of known size, and within the target's
+/// limit.
+template <typename Op>
+bool Decomposer<Op>::fitsLoop() {
+  int64_t bytes = 0;
+  for (Operation &inner : op.getRows().front())
+    for (Type type : inner.getResultTypes()) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (tensor && !tensor.hasStaticShape())
+        return false;
+      if (tensor && isa<linalg::LinalgOp>(inner) && !isa<linalg::FillOp>(inner))
+        bytes += llvm::divideCeil(tensor.getNumElements() * tensor.getElementTypeBitWidth(), 8);
+    }
+  return bytes <= getTarget(op).getMaxRowBytes() &&
+         llvm::none_of(dims.keys, [&](unsigned dim) { return ShapedType::isDynamic(ranges[dim]); });
 }
 
 /// Chooses blocks of whole outer dimensions from the last one on, and of a part of the next. Returns nullopt
@@ -202,9 +230,10 @@ template <typename Op>
 Value Decomposer<Op>::slice(OpBuilder &b, const Mapped &mapped, const Box &box) {
   SmallVector<OpFoldResult> offsets, sizes, strides(mapped.map.getNumResults(), b.getIndexAttr(1));
   for (AffineExpr expr : mapped.map.getResults()) {
-    unsigned dim = cast<AffineDimExpr>(expr).getPosition();
-    offsets.push_back(box.offsets[dim]);
-    sizes.push_back(box.sizes[dim]);
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    offsets.push_back(dim ? box.offsets[dim.getPosition()]
+                          : b.getIndexAttr(cast<AffineConstantExpr>(expr).getValue()));
+    sizes.push_back(dim ? box.sizes[dim.getPosition()] : OpFoldResult(b.getIndexAttr(1)));
   }
   return tensor::ExtractSliceOp::create(b, loc, mapped.tensor, offsets, sizes, strides);
 }
@@ -371,6 +400,62 @@ SmallVector<Value> Decomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value> product
   return SmallVector<Value>(loop.getResults());
 }
 
+/// Returns the map to a box of a tensor with this `map`, from the outer dimensions and those of a row's part
+/// of it.
+template <typename Op>
+AffineMap Decomposer<Op>::mapToPart(AffineMap map) const {
+  SmallVector<AffineExpr> exprs;
+  unsigned count = dims.outer.size();
+  for (AffineExpr expr : map.getResults()) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    const auto *outer = dim ? llvm::find(dims.outer, dim.getPosition()) : dims.outer.end();
+    if (!dim)
+      exprs.push_back(rewriter.getAffineConstantExpr(0));
+    else
+      exprs.push_back(
+          rewriter.getAffineDimExpr(outer == dims.outer.end() ? count++ : outer - dims.outer.begin()));
+  }
+  return AffineMap::get(count, 0, exprs, rewriter.getContext());
+}
+
+/// Does what runRows does by operations on all rows of the block.
+template <typename Op>
+FailureOr<SmallVector<Value>> Decomposer<Op>::liftRows(OpBuilder &b, ArrayRef<Value> products,
+                                                       ValueRange further, const Box &box) {
+  SmallVector<OpFoldResult> offsets, sizes;
+  for (unsigned dim : dims.outer) {
+    offsets.push_back(box.offsets[dim]);
+    sizes.push_back(box.sizes[dim]);
+  }
+  RowLifter lifter(b, loc, offsets, sizes);
+  Block &body = op.getRows().front();
+  for (unsigned i = 0; i < dims.outer.size(); ++i)
+    lifter.setIndex(body.getArgument(i), i);
+  AffineMap scores = b.getMultiDimIdentityMap(dims.outer.size() + dims.keys.size());
+  for (auto [i, product] : llvm::enumerate(products))
+    lifter.set(op.getProductRow(i), product, scores);
+  for (auto [i, input, map] : llvm::enumerate(op.getInputs(), op.getInputMaps())) {
+    if (!llvm::all_of(map.getResults(), llvm::IsaPred<AffineDimExpr, AffineConstantExpr>))
+      return op.emitOpError() << "computes with an index in the map of input " << i
+                              << " of its rows, for which rows of this size have no code yet";
+    lifter.set(op.getInputPart(i), slice(b, {input, map}, box), mapToPart(map));
+  }
+  for (Operation &inner : body.without_terminator())
+    if (failed(lifter.lift(&inner)))
+      return failure();
+  SmallVector<Value> results;
+  for (auto [i, value] : llvm::enumerate(op.getYield()->getOperands())) {
+    if (i < Op::kNumProductRows) {
+      results.push_back(lifter.get(value));
+      continue;
+    }
+    AffineMap map = outMaps[Op::kNumMainResults + i - Op::kNumProductRows];
+    Mapped whole{further[i - Op::kNumProductRows], map};
+    results.push_back(insert(b, lifter.write(value, slice(b, whole, box), mapToPart(map)), whole, box));
+  }
+  return results;
+}
+
 //===----------------------------------------------------------------------===//
 // Loops over blocks
 //===----------------------------------------------------------------------===//
@@ -383,7 +468,16 @@ SmallVector<Value> Decomposer<Op>::runBlock(OpBuilder &b, ValueRange outs, const
   products.push_back(multiplyScores(b, 0, 0, 1, elementOf(0), box));
   if constexpr (isGrad)
     products.push_back(multiplyScores(b, 1, 3, 2, elementOf(1), box));
-  SmallVector<Value> rows = runRows(b, products, outs.drop_front(Op::kNumMainResults), box);
+  ValueRange further = outs.drop_front(Op::kNumMainResults);
+  SmallVector<Value> rows;
+  if (isLoop) {
+    rows = runRows(b, products, further, box);
+  } else if (FailureOr<SmallVector<Value>> lifted = liftRows(b, products, further, box); succeeded(lifted)) {
+    rows = *lifted;
+  } else {
+    hasFailed = true;
+    return SmallVector<Value>(outs);
+  }
   AffineMap scores = selectDims(scoreDims());
   SmallVector<Value> results;
   if constexpr (isGrad) {
@@ -494,11 +588,8 @@ Value Decomposer<Op>::finish(unsigned result, Value sums) {
 
 template <typename Op>
 LogicalResult Decomposer<Op>::run(int64_t blockElements) {
-  for (unsigned dim : dims.keys)
-    if (ShapedType::isDynamic(ranges[dim]))
-      return op.emitOpError() << "has keys of unknown size, dimension d" << dim
-                              << ", for which there is no code yet; write it out as matmuls";
   rewriter.setInsertionPoint(op);
+  isLoop = fitsLoop();
   blocks = chooseBlocks(blockElements);
   for (unsigned i = 0; i < Op::kNumMainResults; ++i)
     if (isSummedOverBlocks(outMaps[i]) && !canResume(i))
@@ -510,6 +601,8 @@ LogicalResult Decomposer<Op>::run(int64_t blockElements) {
   for (unsigned i = 0; i < op.getOuts().size(); ++i)
     results.push_back(begin(i));
   results = blocks ? runOuter(rewriter, 0, results, box) : runBlock(rewriter, results, box);
+  if (hasFailed)
+    return failure();
   for (auto [i, result] : llvm::enumerate(results))
     result = finish(i, result);
   rewriter.replaceOp(op, results);

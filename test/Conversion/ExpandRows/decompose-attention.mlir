@@ -1,6 +1,7 @@
 // fp8-decompose-attention: matmuls and a loop over rows, one block of rows after the other.
 // RUN: fp8-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(fp8-decompose-attention{block-elements=128},canonicalize,cse))' -verify-diagnostics | FileCheck %s
 // RUN: fp8-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(fp8-decompose-attention{block-elements=100000},canonicalize,cse))' -verify-diagnostics | FileCheck %s --check-prefix=WHOLE
+// RUN: fp8-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(fp8-decompose-attention{block-elements=16384},canonicalize,cse))' -verify-diagnostics | FileCheck %s --check-prefix=ROWS
 
 #query = affine_map<(b, h, i, j, d, e) -> (b, i, h, d)>
 #key = affine_map<(b, h, i, j, d, e) -> (b, j, d)>
@@ -159,16 +160,84 @@ func.func @dynamic_queries(%q: tensor<?x16xf32>, %k: tensor<8x16xf32>, %o: tenso
 
 // -----
 
+// Rows of unknown size, and rows whose temporaries are too large for a loop: operations on all rows of a block. A
+// scalar of the row is a tensor of the block's rows, and the index of a row that of a loop, from the block's first row on.
+// CHECK-LABEL: func.func @dynamic_keys
+// CHECK-SAME: %[[Q:.+]]: tensor<40x16xf32>, %[[K:.+]]: tensor<?x16xf32>, %[[BIAS:.+]]: tensor<?x40xf32>, %[[SINK:.+]]: tensor<40xf32>,
+// CHECK: scf.for %[[I:.+]] = %c0 to %c40 step %c1 iter_args
+// CHECK: %[[S:.+]] = fp8.matmul {{.+}} outs(%{{.+}} : tensor<1x?xf32>)
+// CHECK-DAG: %[[B:.+]] = tensor.extract_slice %[[BIAS]][0, %[[I]]] [%{{.+}}, 1]
+// CHECK-DAG: %[[SINKS:.+]] = tensor.extract_slice %[[SINK]][%[[I]]] [1]
+// CHECK: linalg.generic {indexing_maps = [#[[ROW:.+]], #[[BIAS:.+]], #[[ROW]]], iterator_types = ["parallel", "parallel"]} ins(%[[S]], %[[B]] :
+// CHECK: %[[TOP:.+]] = linalg.generic {{.+}}, iterator_types = ["parallel", "reduction"]} ins(%{{.+}} : tensor<1x?xf32>) outs(%{{.+}} : tensor<1xf32>)
+// CHECK: arith.maximumf
+// CHECK: %[[WITH:.+]] = linalg.generic {{.+}}, iterator_types = ["parallel"]} ins(%[[TOP]], %[[SINKS]] : tensor<1xf32>, tensor<1xf32>)
+// CHECK: %[[P:.+]] = linalg.generic {{.+}}, iterator_types = ["parallel", "parallel"]} ins(%{{.+}}, %[[WITH]] : tensor<1x?xf32>, tensor<1xf32>)
+// CHECK: fp8.matmul ins(%[[P]],
+// CHECK-NOT: scf.forall
+// CHECK-NOT: fp8.attention
+
+// ROWS-LABEL: func.func @dynamic_keys
+// ROWS: scf.for %[[I:.+]] = %c0 to %c40 step %c8 iter_args
+// ROWS: linalg.generic
+// ROWS: linalg.index 1
+// ROWS: %[[FIRST:.+]] = linalg.index 0
+// ROWS: arith.addi %[[I]], %[[FIRST]]
+#q = affine_map<(i, j, d, e) -> (i, d)>
+#k = affine_map<(i, j, d, e) -> (j, d)>
+#v = affine_map<(i, j, d, e) -> (j, e)>
+#b = affine_map<(i, j, d, e) -> (j, i)>
+#s = affine_map<(i, j, d, e) -> (i)>
+#o = affine_map<(i, j, d, e) -> (i, e)>
+#row = affine_map<(j) -> (j)>
+func.func @dynamic_keys(%q: tensor<40x16xf32>, %k: tensor<?x16xf32>, %bias: tensor<?x40xf32>, %sink: tensor<40xf32>,
+                        %o: tensor<40x16xf32>) -> (tensor<40x16xf32>, tensor<40xf32>) {
+  %0:2 = fp8.attention ins(%q, %k, %k : tensor<40x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>)
+      row_ins(%bias, %sink : tensor<?x40xf32>, tensor<40xf32>) outs(%o, %sink : tensor<40x16xf32>, tensor<40xf32>)
+      {indexing_maps = [#q, #k, #v, #b, #s, #o, #s]} rows {
+    ^bb0(%i: index, %s: tensor<?xf32>, %b: tensor<?xf32>, %extra: f32):
+      %lowest = arith.constant 0xFF800000 : f32
+      %c0 = arith.constant 0 : index
+      %size = tensor.dim %s, %c0 : tensor<?xf32>
+      %init = tensor.empty(%size) : tensor<?xf32>
+      %masked = linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel"]}
+          ins(%s, %b : tensor<?xf32>, tensor<?xf32>) outs(%init : tensor<?xf32>) {
+        ^bb0(%x: f32, %y: f32, %out: f32):
+          %j = linalg.index 0 : index
+          %later = arith.cmpi ugt, %j, %i : index
+          %sum = arith.addf %x, %y : f32
+          %m = arith.select %later, %lowest, %sum : f32
+          linalg.yield %m : f32
+      } -> tensor<?xf32>
+      %scalar = tensor.empty() : tensor<f32>
+      %below = linalg.fill ins(%lowest : f32) outs(%scalar : tensor<f32>) -> tensor<f32>
+      %largest = linalg.reduce {arith.maximumf} ins(%masked : tensor<?xf32>) outs(%below : tensor<f32>) dimensions = [0]
+      %top = tensor.extract %largest[] : tensor<f32>
+      %with = arith.maximumf %top, %extra : f32
+      %p = linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel"]}
+          ins(%masked : tensor<?xf32>) outs(%init : tensor<?xf32>) {
+        ^bb0(%x: f32, %out: f32):
+          %y = arith.subf %x, %with : f32
+          linalg.yield %y : f32
+      } -> tensor<?xf32>
+      fp8.yield %p, %with : tensor<?xf32>, f32
+  } -> tensor<40x16xf32>, tensor<40xf32>
+  return %0#0, %0#1 : tensor<40x16xf32>, tensor<40xf32>
+}
+
+// -----
+
 #q = affine_map<(i, j, d, e) -> (i, d)>
 #k = affine_map<(i, j, d, e) -> (j, d)>
 #v = affine_map<(i, j, d, e) -> (j, e)>
 #o = affine_map<(i, j, d, e) -> (i, e)>
-func.func @dynamic_keys(%q: tensor<4x16xf32>, %k: tensor<?x16xf32>, %o: tensor<4x16xf32>) -> tensor<4x16xf32> {
-  // expected-error@+1 {{has keys of unknown size, dimension d1, for which there is no code yet; write it out as matmuls}}
+func.func @no_code(%q: tensor<4x16xf32>, %k: tensor<?x16xf32>, %o: tensor<4x16xf32>) -> tensor<4x16xf32> {
   %0 = fp8.attention ins(%q, %k, %k : tensor<4x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>) outs(%o : tensor<4x16xf32>)
       {indexing_maps = [#q, #k, #v, #o]} rows {
     ^bb0(%i: index, %s: tensor<?xf32>):
-      fp8.yield %s : tensor<?xf32>
+      // expected-error@+1 {{in code of a row has no code for rows of this size: linalg operations, matmuls, scalars, and reads of elements at constant indices have}}
+      %r = tensor.cast %s : tensor<?xf32> to tensor<?xf32>
+      fp8.yield %r : tensor<?xf32>
   } -> tensor<4x16xf32>
   return %0 : tensor<4x16xf32>
 }
