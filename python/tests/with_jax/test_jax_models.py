@@ -13,6 +13,13 @@ from jax import lax  # noqa: E402
 from jax_training import STEPS, batches, check  # noqa: E402
 
 
+@pytest.fixture(params=["cpu", pytest.param("emulator", marks=pytest.mark.slow)])
+def device(request, monkeypatch):
+    """Where programs run that do not say it, as FP8_DEVICE sets it."""
+    monkeypatch.setattr(fp8.config, "device", request.param)
+
+
+@pytest.mark.usefixtures("device")
 def test_flax_linen_with_a_train_state():
     linen, optax = pytest.importorskip("flax.linen"), pytest.importorskip("optax")
     from flax.training.train_state import TrainState
@@ -43,6 +50,7 @@ def test_flax_linen_with_a_train_state():
     check(train, products=5, fp8_products=5)
 
 
+@pytest.mark.usefixtures("device")
 def test_flax_nnx_with_batch_norm_and_dropout():
     nnx, optax = pytest.importorskip("flax.nnx"), pytest.importorskip("optax")
 
@@ -122,6 +130,7 @@ def test_flax_nnx_with_objects_that_change_in_place():
         assert {s.site for s in step.report().sites} == {"model/up", "model/down"}
 
 
+@pytest.mark.usefixtures("device")
 def test_equinox_with_functions_among_the_leaves():
     eqx, optax = pytest.importorskip("equinox"), pytest.importorskip("optax")
 
@@ -194,6 +203,7 @@ def test_numbers_in_modules_of_equinox_are_static():
     assert [(model.slope, model.dropout.p) for model in models] == [(0.1, 0.2)] * 4
 
 
+@pytest.mark.usefixtures("device")
 def test_haiku_with_its_own_state():
     hk, optax = pytest.importorskip("haiku"), pytest.importorskip("optax")
 
