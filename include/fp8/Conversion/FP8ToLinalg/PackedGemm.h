@@ -67,8 +67,8 @@ struct PackedMatmulOptions {
   /// known; or empty. Buffers of known sizes need no memory from the heap.
   llvm::SmallVector<int64_t> atMost = {};
   PanelScales scales = {};
-  /// The sums begin with the elements of this f32 memref of the output's shape, unless it is null; neither with
-  /// `split` nor with scales.
+  /// The sums begin with the elements of this f32 memref of the output's shape, unless it is null; neither
+  /// with `split` nor with scales.
   mlir::Value start = {};
 };
 

@@ -15,8 +15,8 @@ namespace fp8 {
 
 /// Emits the sums of the matmul of `lhs` and `rhs`, whose `maps` are projected permutations of one iteration
 /// space (lhs, rhs, output), into a new f32 buffer of the output's shape, and returns the buffer. The sums
-/// are those of buildPackedMatmul, bit for bit, with the `scales` that enter before the result; they begin with
-/// the elements of `start` unless that is null. The loop carries `marks` (MatmulMarks.h).
+/// are those of buildPackedMatmul, bit for bit, with the `scales` that enter before the result; they begin
+/// with the elements of `start` unless that is null. The loop carries `marks` (MatmulMarks.h).
 mlir::Value buildLoopMatmul(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs,
                             mlir::ArrayRef<mlir::AffineMap> maps, const MatmulScales &scales, bool split,
                             mlir::ArrayAttr marks, mlir::Value start = {});

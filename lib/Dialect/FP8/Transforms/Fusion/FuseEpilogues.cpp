@@ -332,10 +332,9 @@ Operation *EpilogueFuser::apply(Operation *op, unsigned value, AmaxOp reader, Op
 /// Returns whether `value` is computed from a result of `op`, in the same block.
 static bool isComputedFrom(Value value, Operation *op) {
   Operation *source = value.getDefiningOp();
-  if (source == op)
-    return true;
-  return source && source->getBlock() == op->getBlock() && op->isBeforeInBlock(source) &&
-         llvm::any_of(source->getOperands(), [&](Value operand) { return isComputedFrom(operand, op); });
+  bool comesAfter = source && source->getBlock() == op->getBlock() && op->isBeforeInBlock(source);
+  auto leadsThere = [&](Value operand) { return isComputedFrom(operand, op); };
+  return source == op || (comesAfter && llvm::any_of(source->getOperands(), leadsThere));
 }
 
 detail::Reason EpilogueFuser::explain(Operation *op, unsigned value, Operation *reader) {
