@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import _convolutions, _division, _extremes, _halves, _indexing, _limits, _pooling, _ranges, _roundings, _scalars, _special
+from . import _convolutions, _division, _empty, _extremes, _halves, _indexing, _limits, _pooling, _ranges, _roundings, _scalars, _special
 
 aten = torch.ops.aten
 
@@ -77,7 +77,7 @@ def _fixed() -> dict[Any, Callable[..., Any]]:
     result.update(_extremes.RULES)
     for rules in (_indexing.RULES, _convolutions.RULES, _special.RULES):
         result.update(rules)
-    return _ranges.checked(_scalars.with_a_dimension(result))
+    return _empty.kept(_ranges.checked(_scalars.with_a_dimension(result)))
 
 
 # Scatters and scans of scalars become loops; where a comparison says the same, it is faster and fuses.

@@ -27,7 +27,7 @@ from ..._errors import CompileError, Location, MissingToolError, UnsupportedErro
 from ..._frameworks import INSTALL
 from ..._library import Library
 from ..._report import Report
-from . import _blame, _comparisons, _complex, _decompose, _halves, _integers
+from . import _blame, _comparisons, _complex, _decompose, _empty, _halves, _integers
 
 try:
     from iree.compiler import ir
@@ -71,6 +71,7 @@ def _prepare(graph: Graph) -> None:
     _refuse_complex(graph)
     _refuse_sparse(graph)
     _refuse_effects(graph)
+    _empty.fold(graph)
     _comparisons.of_one_kind(graph)
     _integers.cut_numbers(graph)
     _integers.widen(graph)
