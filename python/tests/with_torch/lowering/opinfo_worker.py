@@ -106,6 +106,8 @@ def difference(want, got) -> str | None:
         return f"{want.dtype} of {list(want.shape)} became {got.dtype} of {list(got.shape)}"
     if want.layout != torch.strided or want.numel() == 0:
         return None
+    if want.is_complex():
+        want, got = torch.view_as_real(want.resolve_conj()), torch.view_as_real(got.resolve_conj())
     if not want.is_floating_point():
         return None if torch.equal(want, got) else f"{int((want != got).sum())} of {want.numel()} elements differ"
     same = (want == got) | want.isnan() & got.isnan()
@@ -162,6 +164,8 @@ def judge(row: str, word: str | None) -> dict[str, str]:
 
 
 def same_bits(want, got) -> bool:
+    if isinstance(want, torch.Tensor) and want.is_complex():
+        want, got = torch.view_as_real(want.resolve_conj()), torch.view_as_real(got.resolve_conj())
     if not isinstance(want, torch.Tensor) or not want.is_floating_point():
         return True
     return bool((((want == got) & (want.signbit() == got.signbit())) | want.isnan() & got.isnan()).all())

@@ -53,18 +53,78 @@ def test_special_functions_of_edges(dtype):
         check_values(function, x, wide, rtol=4 * unit if function is not torch.lgamma else 16 * unit)
 
 
-def check_values(function, x, expected, rtol):
+def check_values(function, x, expected, rtol, atol=1e-12):
     import fp8.torch
 
     torch._dynamo.reset()
     found = torch.compile(function, backend=fp8.torch.backend("none"))(x)
-    torch.testing.assert_close(found, expected, rtol=rtol, atol=1e-12, equal_nan=True)
+    torch.testing.assert_close(found, expected, rtol=rtol, atol=atol, equal_nan=True)
 
 
 def test_polygamma_of_higher_orders():
     x = torch.cat([normal(20).abs().double() + 0.05, -normal(9).abs().double() - 0.3])
     for n in (1, 2, 3, 5):
         check_values(lambda x, n=n: torch.polygamma(n, x), x, torch.polygamma(n, x), rtol=1e-9)
+
+
+BESSEL = {
+    "J": (torch.special.bessel_j0, torch.special.bessel_j1),
+    "Y": (torch.special.bessel_y0, torch.special.bessel_y1),
+    "I": (torch.special.modified_bessel_i0, torch.special.modified_bessel_i1, torch.special.i0e, torch.special.i1e, torch.special.i1),
+    "K": (torch.special.modified_bessel_k0, torch.special.modified_bessel_k1),
+    "scaled K": (torch.special.scaled_modified_bessel_k0, torch.special.scaled_modified_bessel_k1),
+    "spherical": (torch.special.spherical_bessel_j0,),
+}
+ARGUMENTS = torch.cat([torch.tensor([1e-30, 1e-5, 0.9, 1.99, 2.0, 2.01, 24.9, 25.1, 90.0, 300.0, 0.0, math.nan]), torch.linspace(0.1, 20, 40)])
+
+
+@pytest.mark.slow(one_of=2)
+@pytest.mark.parametrize("name", BESSEL)
+def test_bessel_functions(name):
+    x = torch.cat([ARGUMENTS, -ARGUMENTS]).double()
+    # PyTorch's J and Y have seven digits in f64 too.
+    atol = 1e-6 if name in "JY" else 1e-12
+    check_values(lambda x: [f(x) for f in BESSEL[name]], x, [f(x) for f in BESSEL[name]], rtol=1e-11, atol=atol)
+    # Of f32 half a unit in the last place.
+    check_values(lambda x: [f(x) for f in BESSEL[name]], x.float(), [f(x.float().double()).float() for f in BESSEL[name]], rtol=2**-23, atol=atol)
+
+
+def test_bessel_functions_of_both_kinds_have_all_digits_of_f64():
+    def wronskian(x):
+        return torch.special.bessel_j1(x) * torch.special.bessel_y0(x) - torch.special.bessel_j0(x) * torch.special.bessel_y1(x)
+
+    x = torch.linspace(0.3, 50, 60).double()
+    check_values(wronskian, x, 2 / (math.pi * x), rtol=1e-13)
+
+
+def test_bessel_functions_have_gradients():
+    check(lambda x: [torch.i0(x), torch.special.i0e(x), torch.special.i1(x), torch.special.i1e(x)], normal(5, 7) * 3, rtol=1e-4)
+
+
+DEGREES = torch.tensor([[-1], [0], [1], [2], [3], [6], [7], [20]])
+POLYNOMIALS = [
+    getattr(torch.special, f"{name}_polynomial_{kind}")
+    for name, kinds in (("chebyshev", "tuvw"), ("shifted_chebyshev", "tuvw"), ("hermite", ["h", "he"]))
+    for kind in kinds
+]
+
+
+@pytest.mark.slow(one_of=2)
+@pytest.mark.parametrize("function", POLYNOMIALS, ids=lambda f: f.__name__)
+def test_polynomials(function):
+    x = torch.cat([torch.linspace(-1, 1, 11), normal(20) * 1.5, torch.tensor([math.nan])]).double()
+    check_values(lambda x: [function(x, DEGREES), function(x, 5), function(0.3, DEGREES)], x, [function(x, DEGREES), function(x, 5), function(0.3, DEGREES)], 1e-11)
+
+
+def test_zeta():
+    x, q = torch.tensor([[0.5], [1.0], [1.5], [2.0], [3.0], [5.0], [20.0], [60.0], [300.0]]).double(), torch.cat([normal(9) * 5, torch.arange(-2, 3)]).double()
+    # PyTorch's series of negative numbers loses digits.
+    check_values(lambda q: [torch.special.zeta(x, q), torch.special.zeta(2, q)], q, [torch.special.zeta(x, q), torch.special.zeta(2, q)], rtol=1e-9)
+
+
+def test_quantiles_of_the_normal_distribution():
+    p = torch.tensor([1e-300, 1e-30, 1e-5, 0.1, 0.3, 0.5, 0.50001, 0.9, 1 - 1e-9, 0.0, 1.0, -0.1, 1.1, math.nan]).double()
+    check_values(torch.special.ndtri, p, torch.special.ndtri(p), rtol=1e-10)
 
 
 SIGNS = torch.tensor([[1.0, -2.0, 0.0, -0.0, math.nan, math.inf, -math.inf]])

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import torch.fx.traceback
 from torch import Tensor
+from torch._ops import OpOverload
 from torch._subclasses.complex_tensor import ComplexTensor
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -86,14 +87,18 @@ def _of_real(x: Tensor) -> ComplexTensor:
     return ComplexTensor(x, torch.zeros_like(x))
 
 
+def _of_parts(re: Tensor, im: Tensor) -> ComplexTensor:
+    return ComplexTensor(*torch.broadcast_tensors(re, im))
+
+
 def _polar(size: Tensor, angle: Tensor) -> ComplexTensor:
-    return ComplexTensor(size * angle.cos(), size * angle.sin())
+    return _of_parts(size * angle.cos(), size * angle.sin())
 
 
 #: Operations that make complex tensors of real ones.
 _MAKERS: dict[Any, Callable[..., Any]] = {
     aten.view_as_complex.default: _from_pair,
-    aten.complex.default: ComplexTensor,
+    aten.complex.default: _of_parts,
     aten.polar.default: _polar,
 }
 
@@ -126,9 +131,13 @@ class _Pairs(Interpreter):  # type: ignore[misc]
             return _of_real(arguments[0].to(node.meta["val"].dtype.to_real()))
         if leaves:
             return self._of_pairs(node, tuple(_of_real(value) if isinstance(value, Tensor) else value for value in arguments), options)
+        if not isinstance(node.target, OpOverload):
+            raise UnsupportedError("a complex result of an operation on real numbers has no form in linalg: use their parts", self._line_of(node))
         return self._constant(node, arguments, options)
 
     def _of_pairs(self, node: Node, arguments: Any, options: Any) -> Any:
+        if node.target is aten.sigmoid.default and isinstance(arguments[0], ComplexTensor):
+            return 1 / (1 + torch.exp(-arguments[0]))
         try:
             return node.target(*arguments, **options)
         except (NotImplementedError, TypeError, RuntimeError) as error:

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import _convolutions, _division, _empty, _extremes, _halves, _indexing, _limits, _pooling, _ranges, _roundings, _scalars, _special
+from . import _convolutions, _division, _empty, _exact, _extremes, _halves, _indexing, _limits, _orders, _pooling, _ranges, _roundings, _scalars, _special
 
 aten = torch.ops.aten
 
@@ -37,6 +37,8 @@ _MORE = [
     aten.native_batch_norm_backward, aten.native_dropout_backward, aten.native_group_norm, aten.native_group_norm_backward,
     aten.gelu, aten.gelu_backward, aten.native_layer_norm, aten.scaled_dot_product_attention, aten.select_scatter, aten.silu_backward,
     aten.smooth_l1_loss_backward,
+    aten._batch_norm_with_update, aten._batch_norm_with_update_functional, aten.batch_norm_backward,
+    aten.as_strided_copy, aten.narrow_copy, aten.permute_copy, aten.unbind_copy, aten.view_copy,
     aten.softplus_backward, aten.squeeze.dims, aten.upsample_bilinear2d.vec, aten.upsample_nearest2d,
 ]  # fmt: skip
 
@@ -75,7 +77,7 @@ def _fixed() -> dict[Any, Callable[..., Any]]:
     result.update(_division.RULES)
     result.update(_limits.RULES)
     result.update(_extremes.RULES)
-    for rules in (_indexing.RULES, _convolutions.RULES, _special.RULES):
+    for rules in (_indexing.RULES, _convolutions.RULES, _special.RULES, _orders.RULES, _exact.RULES):
         result.update(rules)
     return _empty.kept(_ranges.checked(_scalars.with_a_dimension(result)))
 
@@ -211,6 +213,31 @@ def _scaled_product(
     return result.to(out_dtype or x.dtype)
 
 
+def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """At places in the order of memory."""
+    return aten.index_put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate).reshape(x.shape)
+
+
+def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
+    """Of all elements in their order where no dimension is named."""
+    if x.dim() == 0:
+        return x.clone()
+    return NotImplemented if dims else aten.roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
+
+
+def _zeros(size: Sequence[int], *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+    return torch.zeros(size, dtype=dtype)
+
+
+def _empty_of_size(size: Sequence[int], layout: Sequence[int], *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+    """The layout in memory is not the compiled program's."""
+    return torch.empty(size, dtype=dtype)
+
+
+def _new_empty(x: Tensor, size: Sequence[int], stride: Sequence[int], *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+    return torch.empty(size, dtype=dtype or x.dtype)
+
+
 def _copy_strided(x: Tensor, stride: Sequence[int]) -> Tensor:
     return x.clone()
 
@@ -344,6 +371,11 @@ _OWN: dict[Any, Callable[..., Any]] = {
     **{op: _normal for op in (aten.normal.Tensor_float, aten.normal.float_Tensor, aten.normal.Tensor_Tensor)},
     aten._scaled_mm.default: _scaled_product,
     torch.ops.prims.copy_strided.default: _copy_strided,
+    aten.put.default: _put,
+    aten.roll.default: _roll,
+    aten._efficientzerotensor.default: _zeros,
+    aten.empty_permuted.default: _empty_of_size,
+    aten.new_empty_strided.default: _new_empty,
     aten.hypot.default: _hypot,
     aten.histc.default: _histc,
     aten.native_dropout.default: _native_dropout,

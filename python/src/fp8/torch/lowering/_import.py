@@ -41,6 +41,9 @@ except ImportError as error:
 #: As the compiler writes it.
 _LINE_OF_INPUT = re.compile(r" \(<stdin>:\d+:\d+\)|<stdin>:\d+:\d+")
 
+#: What helps where there is no other way to write an operation.
+_LEAVE = "under torch.compile, a function with @torch.compiler.disable leaves it to PyTorch"
+
 #: The annotations of a node, beside those of the user's: the path of its module, and the file and number of its line.
 MODULE, LINE = "fp8.module", "fp8.line"
 
@@ -71,6 +74,7 @@ def _prepare(graph: Graph) -> None:
     _refuse_complex(graph)
     _refuse_sparse(graph)
     _refuse_effects(graph)
+    _refuse_symbols(graph)
     _empty.fold(graph)
     _comparisons.of_one_kind(graph)
     _integers.cut_numbers(graph)
@@ -145,7 +149,17 @@ def _refuse_effects(graph: Graph) -> None:
         if str(node.target) == "with_effects":
             names = [value for value in node.args if isinstance(value, str)]
             name = next(iter(names), str(node.args[1]) if len(node.args) > 1 else "with_effects")
-            message = f"'{name}' has no form in linalg: under torch.compile, a function with @torch.compiler.disable leaves it to PyTorch"
+            message = f"'{name}' has no form in linalg: {_LEAVE}"
+            raise UnsupportedError(message, _blame.nearest_line(node, user_line))
+
+
+def _refuse_symbols(graph: Graph) -> None:
+    """Raises UnsupportedError for sizes that depend on the values of tensors."""
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        sizes = [value] if not isinstance(value, Tensor) else value.shape
+        if node.op == "call_function" and any(isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)) for size in sizes):
+            message = f"'{_full_name(node)}' makes a size of the values of a tensor, and compiled code has fixed sizes: {_LEAVE}"
             raise UnsupportedError(message, _blame.nearest_line(node, user_line))
 
 
@@ -153,7 +167,7 @@ def _refuse_transforms(graph: Graph) -> None:
     """Raises UnsupportedError for a Fourier transform."""
     for node in graph.nodes:
         if node.op == "call_function" and re.match(r"_fft_[cr]2[cr]$|fft_i?[rh]?fft[2n]?$", _operation(node)):
-            message = f"'{_operation(node)}' has no form in linalg: under torch.compile, a function with @torch.compiler.disable leaves it to PyTorch"
+            message = f"'{_operation(node)}' has no form in linalg: {_LEAVE}"
             raise UnsupportedError(message, user_line(node))
 
 

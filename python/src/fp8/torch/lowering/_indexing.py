@@ -155,9 +155,13 @@ def _bucketize(values: Tensor, boundaries: Tensor, *, out_int32: bool = False, r
     return _searchsorted(boundaries, values, out_int32=out_int32, right=right)
 
 
+def _unsafe_index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Any:
+    return aten.index_put(x, [index if index is None or is_mask(index) else index.long() for index in indices], values, accumulate)
+
+
 RULES: dict[Any, Callable[..., Any]] = {
     aten.index_put.default: _index_put,
-    aten._unsafe_index_put.default: _index_put,
+    aten._unsafe_index_put.default: _unsafe_index_put,
     aten.diagonal_scatter.default: _diagonal_scatter,
     aten.block_diag.default: _block_diag,
     aten.kthvalue.default: _kthvalue,

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from . import _bessel, _polynomials
+
 aten = torch.ops.aten
 
 #: Chebyshev coefficients, in 2t - 1, of log(erfcx(x) / t) with t = 2 / (2 + x), interpolated in 28 nodes.
@@ -81,6 +83,51 @@ def _erfinv(x: Tensor) -> Tensor:
         y = y - error / (1 + y * error)
     y = torch.where(size == 1, torch.full((), math.inf, dtype=torch.float64), y)
     return torch.where(x < 0, -y, torch.where(x == 0, x, y))
+
+
+def _ndtri(p: Tensor) -> Tensor:
+    """Newton's steps for the logarithm of the smaller tail, from Winitzki's approximation."""
+    tail = torch.minimum(p, 1 - p)
+    logarithm = (4 * tail * (1 - tail)).log()
+    half = 2 / (math.pi * 0.147) + logarithm / 2
+    y = ((half * half - logarithm / 0.147).sqrt() - half).clamp(min=0).sqrt()
+    for _ in range(4):
+        t, of_y = _log_erfcx(y)
+        error = t.log() + of_y - y * y - (2 * tail).log()
+        y = y + error * t * of_y.exp() / (2 / math.sqrt(math.pi))
+    y = torch.where(tail == 0, torch.full_like(y, math.inf), math.sqrt(2) * y)
+    y = torch.where(p == 0.5, torch.zeros_like(y), torch.where(p < 0.5, -y, y))
+    return torch.where((p < 0) | (p > 1), torch.full_like(y, math.nan), y)
+
+
+def _zeta(x: Tensor, q: Tensor) -> Tensor:
+    """Of negative q from sums over the arguments on both sides of zero, which are three of positive q."""
+    steps = (-q).ceil().clamp(min=0)
+    first = q + steps
+    odd = 1 - 2 * (x - 2 * (x / 2).floor())
+    of_negative = _zeta_of_positive(x, first) + odd * (_zeta_of_positive(x, 1 - first) - _zeta_of_positive(x, 1 - torch.where(q < 0, q, first)))
+    result = torch.where(q < 0, torch.where(x == x.floor(), of_negative, torch.full_like(x, math.nan)), _zeta_of_positive(x, q))
+    result = torch.where((q <= 0) & (q == q.floor()) | (x == 1), torch.full_like(x, math.inf), result)
+    return torch.where(x < 1, torch.full_like(x, math.nan), result)
+
+
+def _zeta_of_positive(x: Tensor, q: Tensor) -> Tensor:
+    y = q + _LARGE
+    power = y**-x
+    result = functools.reduce(torch.add, [(q + k) ** -x for k in range(_LARGE)]) + power * (y / (x - 1) + 0.5)
+    factor = x / y
+    for k, number in enumerate(_BERNOULLI, 1):
+        term = number / math.factorial(2 * k) * factor * power
+        # Where the power is 0 the factor may be infinite.
+        result = result + torch.where(power == 0, torch.zeros_like(term), term)
+        factor = factor * (x + 2 * k - 1) / y * (x + 2 * k) / y
+    return result
+
+
+def _zeta_of_any(x: Any, q: Any) -> Tensor:
+    dtype = torch.result_type(x, q)
+    wide = (v.double() if isinstance(v, Tensor) else torch.full((), float(v), dtype=torch.float64) for v in (x, q))
+    return _zeta(*torch.broadcast_tensors(*wide)).to(dtype if dtype.is_floating_point else torch.get_default_dtype())
 
 
 def _from_integer(x: Tensor) -> Tensor:
@@ -198,6 +245,10 @@ RULES: dict[Any, Callable[..., Any]] = {
     aten.lgamma.default: _in_f64(_lgamma),
     aten.digamma.default: _in_f64(_digamma),
     aten.polygamma.default: _in_f64(_polygamma, 1),
+    aten.special_ndtri.default: _in_f64(_ndtri),
+    **{op: _zeta_of_any for op in (aten.special_zeta.default, aten.special_zeta.self_scalar, aten.special_zeta.other_scalar)},
+    **{op: _in_f64(function) for op, function in _bessel.FUNCTIONS.items()},
+    **_polynomials.RULES,
     aten.reciprocal.default: _reciprocal,
     aten.angle.default: _angle,
     aten.signbit.default: _signbit,
