@@ -95,6 +95,17 @@ def _polar(size: Tensor, angle: Tensor) -> ComplexTensor:
     return _of_parts(size * angle.cos(), size * angle.sin())
 
 
+def _sigmoid(z: Tensor) -> Any:
+    return 1 / (1 + torch.exp(-z))
+
+
+def _silu(z: Tensor) -> Any:
+    return z * _sigmoid(z)
+
+
+#: Operations that PyTorch has no decomposition of for complex tensors.
+_RULES: dict[Any, Callable[..., Any]] = {aten.sigmoid.default: _sigmoid, aten.silu.default: _silu}
+
 #: Operations that make complex tensors of real ones.
 _MAKERS: dict[Any, Callable[..., Any]] = {
     aten.view_as_complex.default: _from_pair,
@@ -136,8 +147,8 @@ class _Pairs(Interpreter):  # type: ignore[misc]
         return self._constant(node, arguments, options)
 
     def _of_pairs(self, node: Node, arguments: Any, options: Any) -> Any:
-        if node.target is aten.sigmoid.default and isinstance(arguments[0], ComplexTensor):
-            return 1 / (1 + torch.exp(-arguments[0]))
+        if node.target in _RULES and isinstance(arguments[0], ComplexTensor):
+            return _RULES[node.target](*arguments, **options)
         try:
             return node.target(*arguments, **options)
         except (NotImplementedError, TypeError, RuntimeError) as error:

@@ -9,6 +9,7 @@ Most are PyTorch's own; those written here say what is the matter with the opera
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ _MORE = [
     aten.gelu, aten.gelu_backward, aten.native_layer_norm, aten.scaled_dot_product_attention, aten.select_scatter, aten.silu_backward,
     aten.smooth_l1_loss_backward,
     aten._batch_norm_with_update, aten._batch_norm_with_update_functional, aten.batch_norm_backward,
-    aten.as_strided_copy, aten.narrow_copy, aten.permute_copy, aten.unbind_copy, aten.view_copy,
+    aten.narrow_copy, aten.permute_copy, aten.unbind_copy, aten.view_copy,
     aten.softplus_backward, aten.squeeze.dims, aten.upsample_bilinear2d.vec, aten.upsample_nearest2d,
 ]  # fmt: skip
 
@@ -133,16 +134,34 @@ def _as_strided_scatter(x: Tensor, source: Tensor, size: Sequence[int], stride: 
     """Writes by index into the row-major elements; where they are all written, in their order, it is a view."""
     if not x.is_contiguous():
         return NotImplemented
+    if _are_all(x, size, stride, offset):
+        return source.reshape(x.shape)
+    return aten.index_put(x.reshape(-1), [_strided_places(size, stride, offset).reshape(-1)], source.reshape(-1)).reshape(x.shape)
+
+
+def _as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> Any:
+    """torch-mlir's form of the one element of a tensor ends its process."""
+    return x.reshape(size) if x.is_contiguous() and _are_all(x, size, stride, offset) else NotImplemented
+
+
+def _as_strided_copy(x: Tensor, *rest: Any) -> Tensor:
+    return aten.as_strided(x, *rest).clone()
+
+
+def _are_all(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None) -> bool:
+    """Whether these are all elements of x, in their order."""
     steps = [1] * len(size)
     for dim in reversed(range(len(size) - 1)):
         steps[dim] = steps[dim + 1] * size[dim + 1]
     in_order = all(a == b for a, b, n in zip(stride, steps, size) if n > 1)
-    if in_order and not offset and source.numel() == x.numel():
-        return source.reshape(x.shape)
+    return in_order and not offset and math.prod(size) == x.numel()
+
+
+def _strided_places(size: Sequence[int], stride: Sequence[int], offset: int | None) -> Tensor:
     place = torch.full([1] * len(size), offset or 0, dtype=torch.int64)
     for dim, (count, step) in enumerate(zip(size, stride)):
         place = place + torch.arange(count).reshape([-1 if d == dim else 1 for d in range(len(size))]) * step
-    return aten.index_put(x.reshape(-1), [place.reshape(-1)], source.reshape(-1)).reshape(x.shape)
+    return place
 
 
 def _embedding_dense_backward(grad: Tensor, index: Tensor, rows: int, padding_index: int, by_frequency: bool) -> Tensor:
@@ -216,6 +235,10 @@ def _scaled_product(
 def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """At places in the order of memory."""
     return aten.index_put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate).reshape(x.shape)
+
+
+def _take(x: Tensor, index: Tensor) -> Tensor:
+    return aten.index(x.reshape(-1), [index.reshape(-1)]).reshape(index.shape)
 
 
 def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
@@ -364,6 +387,8 @@ _OWN: dict[Any, Callable[..., Any]] = {
     **{op: _with_positive_dim(op) for op in (aten.scatter.src, aten.scatter_add.default, aten.scatter_reduce.two)},
     aten.index_add.default: _index_add,
     aten.as_strided_scatter.default: _as_strided_scatter,
+    aten.as_strided.default: _as_strided,
+    aten.as_strided_copy.default: _as_strided_copy,
     aten.embedding_dense_backward.default: _embedding_dense_backward,
     aten.sort.stable: _sort_stable,
     aten.cumsum.default: _cumsum,
@@ -372,6 +397,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten._scaled_mm.default: _scaled_product,
     torch.ops.prims.copy_strided.default: _copy_strided,
     aten.put.default: _put,
+    aten.take.default: _take,
     aten.roll.default: _roll,
     aten._efficientzerotensor.default: _zeros,
     aten.empty_permuted.default: _empty_of_size,

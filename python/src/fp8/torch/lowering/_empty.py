@@ -97,7 +97,9 @@ def _compute(graph: Graph, node: Node) -> None:
 def _replace(graph: Graph, node: Node, number: float) -> None:
     value = node.meta["val"]
     with graph.inserting_before(node):
-        full = graph.call_function(aten.full.default, (list(value.shape), number), {"dtype": value.dtype})
+        # torch-mlir makes no tensor of unsigned bytes full of a number.
+        arguments = (aten.full.default, (list(value.shape), number)) if value.numel() else (aten.empty.memory_format, (list(value.shape),))
+        full = graph.call_function(*arguments, {"dtype": value.dtype})
     full.meta = dict(node.meta)
     node.replace_all_uses_with(full)
 

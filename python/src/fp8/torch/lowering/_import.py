@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Graph, GraphModule, Node
+from torch.utils import _pytree
 
 from ... import _compile, _process
 from ..._errors import CompileError, Location, MissingToolError, UnsupportedError, warn
@@ -154,13 +155,15 @@ def _refuse_effects(graph: Graph) -> None:
 
 
 def _refuse_symbols(graph: Graph) -> None:
-    """Raises UnsupportedError for sizes that depend on the values of tensors."""
+    """Raises UnsupportedError for sizes and numbers that depend on the values of tensors."""
     for node in graph.nodes:
-        value = node.meta.get("val")
-        sizes = [value] if not isinstance(value, Tensor) else value.shape
-        if node.op == "call_function" and any(isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)) for size in sizes):
-            message = f"'{_full_name(node)}' makes a size of the values of a tensor, and compiled code has fixed sizes: {_LEAVE}"
-            raise UnsupportedError(message, _blame.nearest_line(node, user_line))
+        values = _pytree.tree_leaves(node.meta.get("val")) if node.op == "call_function" else []
+        sizes = [size for value in values for size in (value.shape if isinstance(value, Tensor) else [value])]
+        if any(isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)) for size in sizes):
+            what = f"the size of the result of '{_full_name(node)}' depends on the values of a tensor"
+            if node.target is torch.ops.aten._local_scalar_dense.default:
+                what = "a number of the program is read from a tensor"
+            raise UnsupportedError(f"{what}, and compiled code has fixed sizes and numbers: {_LEAVE}", _blame.nearest_line(node, user_line))
 
 
 def _refuse_transforms(graph: Graph) -> None:
