@@ -29,6 +29,30 @@ def set_items(x, rows, columns, one, all_of_it):
     return results
 
 
+def beside_indices(x, values):
+    results = [x * 1 for _ in range(4)]
+    results[0][MASK, [2, 0, 1]] = values
+    results[1][MASK, COLUMNS] = 2.5
+    results[2][MASK & (torch.arange(5) == 2), [0, 4]] = values[:2]
+    results[3].t()[[1, 0, 5], MASK] = values
+    return results
+
+
+def test_values_are_written_where_a_mask_and_indices_meet():
+    check(beside_indices, normal(5, 7), normal(3), rtol=0, atol=0)
+
+
+def test_a_mask_with_another_number_of_elements_than_indices_is_an_error_of_the_call():
+    def put(x, mask):
+        y = x * 1
+        y[mask, [0, 1]] = 3.0
+        return y
+
+    torch._dynamo.reset()
+    with pytest.raises(fp8.RunError, match="index out of range"):
+        torch.compile(put, backend=fp8.torch.backend("none"))(normal(5, 7), MASK)
+
+
 def columns_mask():
     return torch.tensor([False, True, False, True, False, False, True])
 

@@ -222,3 +222,35 @@ def test_casts_of_integers_to_fp8(dtype):
     x = torch.tensor([0, 1, 17, 255, -300, 464, 480, 61439, 61440, 2**24 + 1, 2**31 - 1, -(2**31)]).to(dtype)
     for found, expected in zip(compiled(to_fp8)(x), to_fp8(x)):
         assert_same_bits(found, expected)
+
+
+VIEWS = {
+    "f32 as i32": lambda x: (x * 2).view(torch.int32) + 1,
+    "f32 there and back": lambda x: (x * 2).view(torch.int32).view(torch.float32) + 1,
+    "f64 as i64": lambda x: x.double().view(torch.int64) >> 3,
+    "f16 as i16": lambda x: x.half().view(torch.int16),
+    "i16 as bf16": lambda x: (x * 100).to(torch.int16).view(torch.bfloat16),
+    "FP8 as bytes": lambda x: [x.to(dtype).view(torch.uint8) for dtype in FP8],
+    "one FP8 as the other": lambda x: x.to(FP8[0]).view(torch.uint8).view(FP8[1]).float(),
+    "twice": lambda x: (x.to(FP8[0]).view(torch.uint8), x.to(FP8[0]).view(torch.uint8)[1:]),
+    "bytes as signed ones": lambda x: (x * 100).to(torch.int32).to(torch.uint8).view(torch.int8),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_as_another_type_have_the_bits(name):
+    x = torch.linspace(-3, 5, 35).reshape(5, 7)
+    found, expected = (torch.utils._pytree.tree_leaves(function(x)) for function in (compiled(VIEWS[name]), VIEWS[name]))
+    for got, want in zip(found, expected):
+        assert_same_bits(got, want, name)
+
+
+def test_arguments_in_fp8_are_seen_as_bytes():
+    for dtype in FP8:
+        x = torch.linspace(-3, 5, 35).to(dtype).reshape(5, 7)
+        for found, expected in zip(*[function(x) for function in (compiled(as_bytes), as_bytes)]):
+            assert_same_bits(found, expected)
+
+
+def as_bytes(x):
+    return x.view(torch.uint8), x.view(torch.uint8)[::2] & 3, x.view(torch.uint8).view(x.dtype).float()

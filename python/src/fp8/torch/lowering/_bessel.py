@@ -160,6 +160,8 @@ def _spherical_j0(x: Tensor) -> Tensor:
     return torch.where(x.abs() < 0.5, series, torch.where(x.isinf(), torch.zeros_like(x), x.sin() / x))
 
 
+_SCALED_K = aten.special_scaled_modified_bessel_k0, aten.special_scaled_modified_bessel_k1
+
 #: For f64.
 FUNCTIONS: dict[Any, Callable[[Tensor], Tensor]] = {
     **{op.default: functools.partial(_j, order) for order, op in enumerate((aten.special_bessel_j0, aten.special_bessel_j1))},
@@ -167,15 +169,7 @@ FUNCTIONS: dict[Any, Callable[[Tensor], Tensor]] = {
     **{op.default: functools.partial(_i, order) for order, op in enumerate((aten.special_modified_bessel_i0, aten.special_modified_bessel_i1))},
     **{op.default: functools.partial(_i, order) for order, op in enumerate((aten.i0, aten.special_i1))},
     **{op.default: functools.partial(_scaled_i, order) for order, op in enumerate((aten.special_i0e, aten.special_i1e))},
-    **{
-        op.default: functools.partial(_k, order, is_scaled)
-        for is_scaled, ops in enumerate(
-            (
-                (aten.special_modified_bessel_k0, aten.special_modified_bessel_k1),
-                (aten.special_scaled_modified_bessel_k0, aten.special_scaled_modified_bessel_k1),
-            )
-        )
-        for order, op in enumerate(ops)
-    },
+    **{op.default: functools.partial(_k, order, False) for order, op in enumerate((aten.special_modified_bessel_k0, aten.special_modified_bessel_k1))},
+    **{op.default: functools.partial(_k, order, True) for order, op in enumerate(_SCALED_K)},
     aten.special_spherical_bessel_j0.default: _spherical_j0,
 }

@@ -17,6 +17,7 @@ from iree.compiler import ir
 from torch import Tensor
 from torch.fx import Graph
 
+from . import _bits
 from ._integers import cast_node
 
 _CASTS = (torch.ops.prims.convert_element_type.default, torch.ops.aten._to_copy.default)
@@ -30,7 +31,7 @@ _OVERFLOW = 61440.0
 def through_f32(graph: Graph) -> None:
     """Lets casts to and from FP8 go by way of f32."""
     for node in graph.nodes:
-        if node.target in _CASTS and isinstance(value := node.args[0].meta.get("val"), Tensor):
+        if node.target in _CASTS and _bits.NUMBER not in node.meta and isinstance(value := node.args[0].meta.get("val"), Tensor):
             dtypes = value.dtype, node.meta["val"].dtype
             if any(dtype in FP8 for dtype in dtypes) and torch.float32 not in dtypes:
                 with graph.inserting_before(node):

@@ -34,7 +34,7 @@ try:
     from iree.compiler import ir
     from iree.compiler.extras import fx_importer
 
-    from . import _float8, _passes
+    from . import _bits, _float8, _passes
     from ._loops import write_loops
 except ImportError as error:
     raise MissingToolError(f"fp8.torch needs iree-base-compiler: {INSTALL['torch']} ({error})") from None
@@ -61,12 +61,14 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
     for module in graphs.values():
         _refuse_transforms(module.graph)
     graphs = {name: _complex.in_pairs(module, _decompose.table(), user_line) for name, module in graphs.items()}
+    views = 0
     for module in graphs.values():
+        views = _bits.mark_views(module.graph, views)
         _prepare(module.graph)
     plain = {name: module.graph for name, module in graphs.items()}
     text = _text(plain, names or {})
     try:
-        return _float8.let_overflow(write_loops(_passes.run(text)))
+        return _float8.let_overflow(_bits.take_bits(write_loops(_passes.run(text)), views))
     except CompileError as error:
         raise _explained(error, plain) from None
 
@@ -216,7 +218,7 @@ class _Locations(fx_importer.ContextCache):  # type: ignore[misc]
         scope = f"{path}/" if path else ""
         if _is_backward(node):
             scope = f"transpose(jvp({path}))/"
-        return ir.Location.name(f"{scope}{_operation(node)}", childLoc=child, context=self._c)
+        return ir.Location.name(f"{scope}{_bits.mark(node) or _operation(node)}", childLoc=child, context=self._c)
 
 
 def _operation(node: Node) -> str:

@@ -78,7 +78,12 @@ def _histogram(x: Tensor, edges: Tensor, *, weight: Tensor | None = None, densit
 
 
 def _histogram_of_count(
-    x: Tensor, bins: int = 100, *, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False  # noqa: A002 - ATen's name
+    x: Tensor,
+    bins: int = 100,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,  # noqa: A002 - ATen's name
 ) -> tuple[Tensor, Tensor]:
     return _histogram(x, _edges(x.reshape(-1), bins, range), weight=weight, density=density)
 
@@ -124,7 +129,12 @@ def _histogramdd_edges(x: Tensor, bins: Sequence[int], *, range: Sequence[float]
 
 
 def _histogramdd_of_counts(
-    x: Tensor, bins: Sequence[int], *, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False  # noqa: A002 - ATen's name
+    x: Tensor,
+    bins: Sequence[int],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,  # noqa: A002 - ATen's name
 ) -> Tensor:
     return _histogramdd(x, _histogramdd_edges(x, bins, range=range), weight=weight, density=density)
 

@@ -33,9 +33,15 @@ def _set_item(x: Tensor, key: Any, value: Any) -> Any:
     """x[key] = value with a mask among slices and numbers, which PyTorch applies before the mask."""
     keys = list(key) if isinstance(key, tuple) else [key]
     masks = [place for place, k in enumerate(keys) if is_mask(k)]
-    if len(masks) != 1 or any(isinstance(k, (Tensor, Sequence, bool)) for place, k in enumerate(keys) if place != masks[0]):
+    others = [k for place, k in enumerate(keys) if place not in masks]
+    if len(masks) != 1 or any(isinstance(k, bool) for k in others):
         return NotImplemented
     mask = keys[masks[0]]
+    if indices := [k for k in others if isinstance(k, (Tensor, Sequence))]:
+        rows = _rows_beside(mask, indices)
+        if rows is not None:
+            x[tuple(rows if k is mask else k for k in keys)] = value
+        return NotImplemented if rows is None else None
     if Ellipsis in [k for k in keys if not isinstance(k, Tensor)]:
         place = next(i for i, k in enumerate(keys) if k is Ellipsis)
         used = sum(mask.dim() if k is mask else k is not None and k is not Ellipsis for k in keys)
@@ -46,6 +52,19 @@ def _set_item(x: Tensor, key: Any, value: Any) -> Any:
     values = value.to(x.dtype) if isinstance(value, Tensor) else torch.full((), value, dtype=x.dtype)
     part.copy_(put_where(part, before, mask, values))
     return None
+
+
+def _rows_beside(mask: Tensor, indices: Sequence[Any]) -> Tensor | None:
+    """The places where a mask is true, as many as the indices beside it: the mask has as many true elements, or one."""
+    sizes = {k.shape[0] if isinstance(k, Tensor) else len(k) for k in indices if not isinstance(k, Tensor) or k.dim() == 1}
+    if len(sizes) != 1 or mask.dim() != 1 or sizes == {1} or any(isinstance(k, Tensor) and k.dim() != 1 for k in indices):
+        return None
+    size = sizes.pop()
+    so_far = mask.to(torch.int64).cumsum(0)
+    count = so_far[-1]
+    place = torch.searchsorted(so_far, torch.where(count == 1, 1, torch.arange(1, size + 1)))
+    # An index out of range is the error that eager PyTorch has for another number of true elements.
+    return torch.where((count == 1) | (count == size), place, mask.shape[0])
 
 
 def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Any:
