@@ -108,6 +108,9 @@ def _import(importer: Any, name: str, graph: Graph) -> None:
     except (NotImplementedError, AssertionError, KeyError, TypeError) as error:
         if node := next((n for n in graph.nodes if isinstance(n.target, HigherOrderOperator)), None):
             raise UnsupportedError(f"'{node.target}' has no form in linalg", user_line(node)) from None
+        unknown = [n for n in graph.nodes if isinstance(error, KeyError) and getattr(n.meta.get("val"), "dtype", None) in error.args]
+        if unknown:
+            raise UnsupportedError(f"'{unknown[0].name}' is a tensor of {error.args[0]}, which has no form in linalg", user_line(unknown[0])) from None
         raise UnsupportedError(f"torch-mlir cannot read the graph of '{name}': {type(error).__name__}: {error}") from error
 
 
