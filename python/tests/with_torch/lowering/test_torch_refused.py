@@ -11,9 +11,9 @@ from torch import nn
 from torch_compare import normal
 
 NAMES = {
-    "aten.view.dtype": lambda x: x.view(torch.int32),
-    "aten.nonzero_static": lambda x: torch.nonzero_static(x, size=6),
-    "aten.median.dim": lambda x: x.median(0).values,
+    "aten.view.dtype": lambda x: x.view(torch.int16),
+    "aten.linalg_matrix_exp": torch.matrix_exp,
+    "aten._linalg_svd": lambda x: torch.linalg.svdvals(x.detach()),
     "linalg.inv": torch.linalg.inv,
     "linalg.cholesky": torch.linalg.cholesky,
     "torch.linalg.solve": lambda x: torch.linalg.solve(x, x),
@@ -32,6 +32,34 @@ def test_an_operation_without_a_form_is_named_with_its_line(name):
     assert isinstance(error, fp8.UnsupportedError), error
     assert error.message.startswith(f"'{name}' has no form in linalg")
     assert error.location.file == __file__
+
+
+BY_VALUES = {
+    "the size of the result of 'aten.nonzero' depends on the values of a tensor": torch.nonzero,
+    "the size of the result of 'aten._unique2' depends on the values of a tensor": torch.unique,
+    "a number of the program is read from a tensor": lambda x: x + x.sum().item(),
+}
+
+
+@pytest.mark.parametrize("words", BY_VALUES)
+def test_sizes_and_numbers_that_depend_on_values(words):
+    def function(x):
+        return BY_VALUES[words](x * 2) + 1
+
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+            torch.compile(function, backend=fp8.torch.backend("none"), fullgraph=True)(torch.eye(4))
+    error = raised.value.inner_exception
+    assert isinstance(error, fp8.UnsupportedError), error
+    assert error.message.startswith(words) and "torch.compiler.disable" in error.message
+    assert error.location.file == __file__
+
+
+def test_a_type_that_linalg_has_not():
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="'hash_tensor' is a tensor of torch.uint64, which has no form in linalg"):
+        torch.compile(torch.hash_tensor, backend=fp8.torch.backend("none"), fullgraph=True)(torch.ones(3))
 
 
 def test_products_of_users_own_fp8():
