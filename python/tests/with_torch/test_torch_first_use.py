@@ -95,8 +95,13 @@ def test_options_that_have_no_use_are_refused_before_anything_is_compiled():
         for option in ("pair", "carry"):
             with pytest.raises(ValueError, match=f"{option} is set by {name} itself"):
                 make(**{option: None})
-        with pytest.raises(ValueError, match=f"target='sm_90a': {name} runs on the CPU"):
-            make(target="sm_90a")
+        with pytest.raises(ValueError, match="device='gpu': a device is 'cpu', 'cuda', 'cuda:N' or 'emulator'"):
+            make(device="gpu")
+        with pytest.raises(ValueError, match="target='sm_90a' is code for a GPU, and device='cpu': leave one of them out"):
+            make(device="cpu", target="sm_90a")
+        with pytest.raises(ValueError, match="sm_90b"):
+            make(target="sm_90b")
         make(target="cpu")
-    with pytest.raises(ValueError, match="target='sm_90a': compile_exported runs on the CPU"):
+        make(device="emulator", target="auto")
+    with pytest.raises(ValueError, match="target='sm_90a' is code for a GPU, and weight lies on the CPU"):
         fp8.torch.compile_exported(torch.export.export(model.eval(), (torch.ones(4, 16),)), target="sm_90a")

@@ -76,8 +76,8 @@ def both(action, **options):
 
 def spoil(casts):
     """Makes the casts NaN, so that a call which reads them gives NaN."""
-    for array in casts.memory.values():
-        array[:] = 0x7F
+    for tensor in casts.bytes.values():
+        tensor.fill_(0x7F)
 
 
 @pytest.mark.slow(one_of=2)

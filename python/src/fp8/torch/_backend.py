@@ -18,8 +18,9 @@ from .._errors import StateError, warn
 from .._report import Report
 from . import _capture
 from ._choices import Choices
+from ._devices import check_options, memory_of
 from ._graph import Graph
-from ._run import check_devices, check_options
+from ._memory import Memory
 from ._state import State, States, described, from_arrays
 from .lowering import _decompose, _import
 
@@ -54,17 +55,17 @@ class Backend:
         self.choices = Choices()
 
     def __call__(self, module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        check_devices(inputs)
         self.choices.is_broken |= bool(getattr(getattr(module, "compile_subgraph_reason", None), "graph_break", False))
         names = _capture.input_names(module)
         numbers = _capture.number_inputs(module)
+        memory = memory_of(_capture.named_tensors(module, names), self.options)
         if any(numbers):
-            return _Numbers(self, module, names, numbers)
-        return self.build(module, inputs, names)
+            return _Numbers(self, module, names, numbers, memory)
+        return self.build(module, inputs, names, memory)
 
-    def build(self, module: GraphModule, inputs: Sequence[Any], names: Sequence[str]) -> Callable[..., Any]:
+    def build(self, module: GraphModule, inputs: Sequence[Any], names: Sequence[str], memory: Memory) -> Callable[..., Any]:
         """Captures forward and backward of a graph of static shapes, and returns what runs it."""
-        graph = Graph(self, names)
+        graph = Graph(self, names, memory)
         compiler = aot_autograd(
             fw_compiler=graph.compile_forward,
             bw_compiler=graph.compile_backward,
@@ -72,7 +73,7 @@ class Backend:
             partition_fn=graph.partition,
             decompositions=_decompose.table(),
         )
-        with _capture.tracing():
+        with _capture.tracing(memory.device):
             run = compiler(module, inputs)
         direct = graph.pair.direct(graph.metadata, inputs) if graph.pair is not None and graph.metadata is not None else None
         return direct or run
@@ -182,8 +183,8 @@ _MANY = 8
 class _Numbers:
     """A graph that PyTorch captured with sizes or floats that change: one library per combination of them."""
 
-    def __init__(self, owner: Backend, module: GraphModule, names: Sequence[str], numbers: Sequence[bool]) -> None:
-        self._owner, self._module, self._names, self._numbers = owner, module, names, numbers
+    def __init__(self, owner: Backend, module: GraphModule, names: Sequence[str], numbers: Sequence[bool], memory: Memory) -> None:
+        self._owner, self._module, self._names, self._numbers, self._memory = owner, module, names, numbers, memory
         self._built: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._floats: set[tuple[str, ...]] = set()
 
@@ -199,7 +200,7 @@ class _Numbers:
             module, tensors = _capture.with_numbers(self._module, values)
             names = [n for n, value in zip(self._names, values) if isinstance(value, Tensor)]
             with torch._guards.tracing(None):
-                run = self._built[key] = self._owner.build(module, tensors, names)
+                run = self._built[key] = self._owner.build(module, tensors, names, self._memory)
         return run(*[value for value in values if isinstance(value, Tensor)])
 
     def _note(self, floats: tuple[str, ...], values: Sequence[Any]) -> None:

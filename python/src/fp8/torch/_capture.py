@@ -26,14 +26,17 @@ aten = torch.ops.aten
 
 
 @contextlib.contextmanager
-def tracing() -> Iterator[None]:
-    """Settings under which AOT autograd captures: attention as products and softmax, LSTMs as products, writes by masks as choices."""
+def tracing(device: torch.device) -> Iterator[None]:
+    """Settings under which AOT autograd captures: attention as products and softmax, LSTMs as products, writes by masks as choices.
+
+    On a GPU, tensors that decompositions make lie there too.
+    """
     _outside.start(_outside.TORCH_MLIR)  # A captured graph goes through its passes.
     # torch.backends.mkldnn.flags would also set, and warn about, TF32.
     mkldnn = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        with sdpa_kernel([SDPBackend.MATH]), Rewrites():
+        with sdpa_kernel([SDPBackend.MATH]), Rewrites(), device if device.type != "cpu" else contextlib.nullcontext():
             yield
     finally:
         torch._C._set_mkldnn_enabled(mkldnn)
@@ -145,10 +148,11 @@ def _draw(node: Node) -> Callable[[], Tensor]:
     target = Tensor.bernoulli_ if node.target is aten.bernoulli.p else node.target
     examples = {other: other.meta["val"] for other in node.all_input_nodes}
     sizes = {other: (tuple(value.shape), value.stride(), value.dtype) for other, value in examples.items()}
-    arguments, options = node.args, {name: value for name, value in node.kwargs.items() if name != "device"}
+    arguments, device = node.args, node.meta["val"].device
+    options = {name: device if name == "device" else value for name, value in node.kwargs.items()}
 
     def draw() -> Tensor:
-        tensors = {other: torch.empty_strided(shape, strides, dtype=dtype) for other, (shape, strides, dtype) in sizes.items()}
+        tensors = {other: torch.empty_strided(shape, strides, dtype=dtype, device=device) for other, (shape, strides, dtype) in sizes.items()}
         return target(*[tensors.get(a, a) if isinstance(a, Node) else a for a in arguments], **options)
 
     return draw
@@ -168,6 +172,14 @@ def input_names(module: GraphModule) -> list[str]:
         local = name.removeprefix("L['").removesuffix("']")
         names.append(clean_path(name) or (local if local.isidentifier() else node.name))
     return names
+
+
+def named_tensors(module: GraphModule, names: Sequence[str]) -> Iterator[tuple[str, Tensor, Location | None]]:
+    """The tensors of one of dynamo's graphs: inputs, with their names, and what it makes."""
+    inputs = dict(zip(placeholders(module), names))
+    for node in module.graph.nodes:
+        if isinstance(value := node.meta.get("example_value"), Tensor):
+            yield inputs.get(node, "a result of this line"), value, user_line(node)
 
 
 def argument_names(module: GraphModule, inputs: Sequence[str]) -> list[str]:

@@ -16,28 +16,37 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from .. import state as _state
 from .._errors import CompileError
 from .._library import Library
+from ._memory import Memory
 from ._state import State
 
 
 class Casts:
-    """The casts of weights that an entry point reads, by name in `memory` (as bytes); none without fp8_parameters."""
+    """The casts of weights that an entry point reads, by name in `bytes`; none without fp8_parameters."""
 
-    def __init__(self, library: Library, entry: str) -> None:
-        # Of numpy: tensors that are made while PyTorch compiles have no data.
-        self.memory = {name: _as_bytes(value) for name, value in _state.initial(library.manifest, derived=True).items()}
-        self.addresses = {name: array.ctypes.data for name, array in self.memory.items()}
+    def __init__(self, library: Library, entry: str, memory: Memory) -> None:
+        # PyTorch compiles with tensors without data; these have them.
+        with unset_fake_temporarily():
+            self.bytes = {name: memory.put(_as_bytes(value)) for name, value in _state.initial(library.manifest, derived=True).items()}
+        self.addresses = {name: tensor.data_ptr() for name, tensor in self.bytes.items()}
+        self.memory = memory
+        #: The streams that have used them, on a GPU.
+        self.streams: set[int] = set()
         description = library.entries[entry].description.get("parameters")
         self._places = description["arguments"] if description else []
-        self._prepared = library.prepare(description["entry"]) if description else None
+        self._prepared = memory.prepare(library, description["entry"]) if description else None
         if description:
             _count_fused_updates()
         #: The sources of the casts: tensors that share memory and count with the originals, and the counts.
         self._sources: list[tuple[Tensor, int]] = []
+
+    def tensors(self) -> list[Tensor]:
+        return [*self.bytes.values()]
 
     def update(self, arguments: Sequence[Tensor], state: State | None) -> None:
         """Makes the casts of the weights among the arguments of a call, unless they are made already."""
@@ -48,9 +57,10 @@ class Casts:
         """Makes the casts."""
         if self._prepared is None:
             return
-        users = iter(arguments[place] for place in self._places)
-        held = [None if a["kind"] == "state" else next(users).contiguous() for a in self._prepared.arguments]
-        inputs = [t.data_ptr() if t is not None else p for t, p in zip(held, self._pointers(self._prepared.arguments, state))]
+        held = self.memory.taken([arguments[place] for place in self._places])
+        users = iter(held)
+        addresses = zip(self._prepared.arguments, self._pointers(self._prepared.arguments, state))
+        inputs = [address if argument["kind"] == "state" else next(users).data_ptr() for argument, address in addresses]
         self._prepared.call(inputs, self._pointers(self._prepared.results, state))
         self.note(arguments, state)
 
@@ -73,7 +83,8 @@ class Casts:
 
 
 def pointers(names: Sequence[str], state: State | None, casts: Casts) -> list[int]:
-    """The addresses of tensors of the state and of casts, by name."""
+    """The addresses of tensors of the state and of casts, by name, for a call."""
+    casts.memory.note_use(state, casts)
     buffers = state._buffers if state is not None else {}
     if not casts.addresses:
         # The shorter way, as calls on small tensors take as long as their Python.
@@ -99,5 +110,5 @@ def advise(error: CompileError) -> CompileError:
     return type(error)(f"{error.message}; fp8.torch.train_step computes them", error.location, error.notes, error.source_path)
 
 
-def _as_bytes(value: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+def _as_bytes(value: Any) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(value).reshape(-1).view(np.uint8).copy())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,12 +21,13 @@ from torch.utils import _pytree
 from .. import _options
 from .. import recipe as recipes
 from .. import state as states
-from .._errors import CompileError, StateError, UnsupportedError
+from .._errors import CompileError, Location, StateError, UnsupportedError
 from .._library import Library
 from .._report import Report
 from . import _capture
 from ._casts import Casts, pointers
-from ._run import Runner, check_devices, check_options
+from ._devices import check_options, memory_of
+from ._run import Runner
 from ._state import State, described, from_arrays
 from .lowering import _decompose, _import
 
@@ -65,14 +66,15 @@ class Exported:
             if name in options:
                 raise ValueError(f"{name} has no use for an exported program")
         check_options("compile_exported", {"recipe": recipe, **options}, found=())
-        self._graph = _Graph(program)
+        self._graph = _Graph(program, options)
+        memory = self._memory = self._graph.memory
         self._options = {"recipe": recipe, **options}
         self.library = self._compile_kept()
-        self._runner = Runner(self.library, "main", self._graph.results)
-        self._casts = Casts(self.library, "main")
+        self._runner = Runner(self.library, "main", self._graph.results, memory)
+        self._casts = Casts(self.library, "main", memory)
         #: The library's workspace is used by one thread at a time.
         self._lock = threading.Lock()
-        self._state = State(self.library) if states.tensors(self.library.manifest) else None
+        self._state = State(self.library, memory) if states.tensors(self.library.manifest) else None
         self._has_scales = self._state is None
         if calibration is not None:
             self.calibrate(calibration)
@@ -93,7 +95,7 @@ class Exported:
         if self.state is None:
             raise ValueError(f"recipe={self._options['recipe']!r} has no scales to keep in this program: leave out calibration")
         library = self._compile(calibrate=True, fp8_parameters=False, **_for_calibration(self._options))
-        runner, state, count = Runner(library, "main", self._graph.results), State(library), 0
+        runner, state, count = Runner(library, "main", self._graph.results, self._memory), State(library, self._memory), 0
         largest = torch.zeros_like(state.scale)
         for inputs in calibration:
             arguments, named = _as_call(inputs)
@@ -154,7 +156,7 @@ class Exported:
         return f"<fp8.torch.Exported: {self.library.report.summary()}{scales}>"
 
     def _compile(self, **options: Any) -> Library:
-        return _import.compile_text(self._graph.text, self._graph.line, {**self._options, **options})
+        return _import.compile_text(self._graph.text, self._graph.line, {**self._options, **options, **self._memory.options})
 
     def _compile_kept(self) -> Library:
         """With the weights kept in FP8, where the program has one that can be."""
@@ -178,9 +180,10 @@ class Exported:
 class _Graph:
     """An exported program as the compiler takes it: text, copies of the weights, and how inputs and results are nested."""
 
-    def __init__(self, program: ExportedProgram) -> None:
+    def __init__(self, program: ExportedProgram, options: Mapping[str, Any]) -> None:
         _check_sizes(program)
-        with _capture.tracing():
+        self.memory = memory_of(_tensors_of(program), options)
+        with _capture.tracing(self.memory.device):
             program = program.run_decompositions(_decompose.table())
         _check_outputs(program)
         module = _capture.for_compiler(program.graph_module)
@@ -205,10 +208,10 @@ class _Graph:
                 weight = _weight(program, spec.target)
                 self._sources.append(copies.setdefault(weight, weight.detach().clone(memory_format=torch.contiguous_format)))
                 names.append(spec.target)
-        check_devices([*copies, *self._inputs])
         module.recompile()
         self._results = _capture.values_of(program.graph_module)
         self.line = _import.first_line([module])
+        self.memory.check_results(self._results, self.line)
         self.text = _import.to_linalg({"main": module}, {"main": names})
 
     @property
@@ -277,6 +280,15 @@ def _as_call(inputs: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (inputs if isinstance(inputs, tuple) else tuple(inputs) if isinstance(inputs, list) else (inputs,)), {}
 
 
+def _tensors_of(program: ExportedProgram) -> Iterator[tuple[str, Tensor, Location | None]]:
+    """The program's inputs and weights, and what it makes elsewhere."""
+    specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
+    for node in program.graph.nodes:
+        if isinstance(value := node.meta.get("val"), Tensor):
+            name = specs[node.name].target or node.name if node.name in specs else "a result of this line"
+            yield name, value, _import.user_line(node)
+
+
 def _weight(program: ExportedProgram, name: str) -> Tensor:
     """A parameter, buffer or constant of the program."""
     found = program.state_dict.get(name)
@@ -294,7 +306,8 @@ def _check_input(place: int, value: Any, wanted: Any) -> None:
         raise ValueError(
             f"input {place} is {value.dtype} of shape {tuple(value.shape)}; the program was exported for {wanted.dtype} of shape {tuple(wanted.shape)}"
         )
-    check_devices([value])
+    if value.device != wanted.device:
+        raise ValueError(f"input {place} lies on {value.device}; the program was exported for {wanted.device}: move it there")
 
 
 def _check_sizes(program: ExportedProgram) -> None:

@@ -29,9 +29,10 @@ from . import _capture
 from ._casts import Casts, advise, pointers
 from ._choices import Choices
 from ._inference import TrainedScales
+from ._memory import Memory
 from ._pair import Pair
 from ._run import Runner
-from ._state import State, States, at_line, described, from_arrays
+from ._state import State, States, at_line, described, from_arrays, same_layout
 from .lowering import _import
 
 #: Options of delayed scaling, which other recipes have not.
@@ -51,8 +52,9 @@ class Owner(Protocol):
 class Graph:
     """One graph that torch.compile captured, compiled: a pair, or one function where no gradient is needed."""
 
-    def __init__(self, owner: Owner, names: Sequence[str]) -> None:
+    def __init__(self, owner: Owner, names: Sequence[str], memory: Memory) -> None:
         self._owner = owner
+        self._memory = memory
         self._names = names
         self._parts: tuple[GraphModule, GraphModule, int] | None = None
         self._library: Library | None = None
@@ -128,9 +130,10 @@ class Graph:
         values = _capture.values_of(forward)
         user, saved = sum(isinstance(v, Tensor) for v in values[:outputs]), len(values) - outputs
         # Where nothing is saved the parts have nothing in common, and no products.
+        self._memory.check_results(values[:outputs], _import.first_line([forward]))
         self._compile(parts, **({"pair": ("forward", "backward", user)} if saved else {}))
         self._find_weights(forward)
-        self.pair = Pair(self.library, self._parts, draws, self._owner.states, self._begin, self._lock)
+        self.pair = Pair(self.library, self._parts, draws, self._owner.states, self._begin, self._lock, self._memory)
         context = torch._guards.TracingContext.try_get()
         self.metadata = context.fw_metadata if context is not None else None
         return _boxed(self.pair.boxed_forward)
@@ -147,8 +150,9 @@ class Graph:
         self._compile({"main": part}, stochastic_rounding=False)  # It is for gradients alone.
         self._find_weights(module)
         values = _capture.values_of(module)
-        runner = Runner(self.library, "main", values)
-        names, casts, choices = runner.state_names, Casts(self.library, "main"), self._owner.choices
+        self._memory.check_results(values, self._line)
+        runner = Runner(self.library, "main", values, self._memory)
+        names, casts, choices = runner.state_names, Casts(self.library, "main", self._memory), self._owner.choices
         scales = TrainedScales(self, self._owner.states, part, runner, casts, values) if self._has_state else None
 
         def run(*arguments: Tensor) -> list[Any]:
@@ -173,7 +177,7 @@ class Graph:
         text = _import.to_linalg(parts, names)
         self._line = _import.first_line(parts.values())
         try:
-            return self._owner.choices.compile(text, self._line, {**self._owner.options, **options})
+            return self._owner.choices.compile(text, self._line, {**self._owner.options, **options, **self._memory.options})
         except CompileError as error:
             raise advise(error) from None
 
@@ -222,16 +226,18 @@ class Graph:
             self._known[place] = weakref.ref(weight, lambda _: self._known.pop(place)), state
         else:
             state = self._shared = self._shared or self._find_state(self.weights_of(arguments))
+        if state.device != self._memory.device:
+            state.move_to(self._memory)  # The model was moved, and runs here from now on.
         self._state = state
         return state
 
     def _find_state(self, weights: Sequence[Tensor]) -> State:
         """The state that another graph with this layout (of another batch size, say) has for these weights, or a new one."""
         states = self._owner.states
-        new, place = State(self.library), states.place_of(weights)
+        new, place = State(self.library, self._memory), states.place_of(weights)
         for state in states.children():
             assert isinstance(state, State)
-            if state.is_of(weights, place) and torch.equal(state.layout_hash, new.layout_hash):
+            if state.is_of(weights, place) and same_layout(state.layout_hash, new.layout_hash):
                 state.take(weights, place)
                 states.changes += 1
                 return state

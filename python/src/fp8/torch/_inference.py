@@ -39,6 +39,7 @@ class TrainedScales:
 
     def __init__(self, graph: Trained, states: States, part: GraphModule, runner: Runner, casts: Casts, values: Sequence[Any]) -> None:
         self._graph, self._states, self._part, self._runner, self._casts, self._values = graph, states, part, runner, casts, values
+        self._memory = casts.memory
         self._columns = columns_of(graph.library)
         # Made in the first call: compilation runs under PyTorch's mode of tensors without data.
         self._own: State | None = None
@@ -58,8 +59,12 @@ class TrainedScales:
         if source is None:
             return self._current()(arguments, ())
         if self._own is None:
-            self._own = State(graph.library)
-        torch.index_select(source[0], 0, source[1], out=self._own.scale)
+            self._own = State(graph.library, self._memory)
+        scales, places = source
+        if scales.device == places.device == self._own.scale.device:
+            torch.index_select(scales, 0, places, out=self._own.scale)
+        else:
+            self._own.scale.copy_(scales[places])
         self._casts.update(arguments, self._own)
         return self._runner(arguments, pointers(self._runner.state_names, self._own, self._casts))
 
@@ -72,14 +77,14 @@ class TrainedScales:
             places = {(column[0], column[1], site): i for i, column in enumerate(decode(tensors.get("columns"))) for site in column[2:]}
             found = [places.get((tensor, form, sites[0])) for tensor, form, *sites in self._columns]
             if None not in found:
-                return tensors["scale"], torch.tensor(found, dtype=torch.int64)
+                return tensors["scale"], torch.tensor(found, dtype=torch.int64, device=tensors["scale"].device)
         return None
 
     def _current(self) -> Runner:
         if self._fallback is None:
             warn("a graph without gradients runs before training has found its scales: it uses current scaling instead")
             library = self._graph.build_without_state(self._part)
-            self._fallback = Runner(library, "main", self._values)
+            self._fallback = Runner(library, "main", self._values, self._memory)
         return self._fallback
 
 

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -29,11 +30,22 @@ class Loss(nn.Module):  # type: ignore[misc]
         self.model, self.loss, self.autocast = model, loss, autocast
         #: The buffers in whose place the last call of forward put other tensors.
         self.replaced: set[str] = set()
+        #: The type of device that it is traced for.
+        self._kind = "cpu"
+
+    @contextlib.contextmanager
+    def on(self, kind: str) -> Iterator[None]:
+        """Within the block autocast is that of this type of device."""
+        before, self._kind = self._kind, kind
+        try:
+            yield
+        finally:
+            self._kind = before
 
     def forward(self, *batch: Tensor) -> Tensor:
         before = dict(self.named_buffers())
-        dtype = self.autocast or (torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None)
-        with torch.autocast("cpu", dtype=dtype or torch.bfloat16, enabled=dtype is not None):
+        dtype = self.autocast or (torch.get_autocast_dtype(self._kind) if torch.is_autocast_enabled(self._kind) else None)
+        with torch.autocast(self._kind, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
             loss = self.model(*batch) if self.loss is None else self.loss(self.model(*batch[:-1]), batch[-1])
         if not isinstance(loss, Tensor):
             raise TypeError(f"the loss is of type {type(loss).__name__}: return one tensor, the loss alone")

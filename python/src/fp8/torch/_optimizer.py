@@ -17,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
 from .._errors import UnsupportedError
+from ._memory import Memory
 
 
 def check(optimizer: torch.optim.Optimizer) -> None:
@@ -49,8 +50,8 @@ def beginning(optimizer: torch.optim.Optimizer) -> tuple[Tensor, ...]:
     return tuple(p for group in groups for p in group["params"] if optimizer.state.get(p, {}).get("momentum_buffer") is None)
 
 
-def initial_state(optimizer: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> dict[Tensor, dict[str, Tensor]]:
-    """The optimizer's state of each parameter, as it is or as it begins."""
+def initial_state(optimizer: torch.optim.Optimizer, parameters: Sequence[Tensor], memory: Memory) -> dict[Tensor, dict[str, Tensor]]:
+    """The optimizer's state of each parameter, as it is or as it begins, in the memory of the parameters."""
     wanted = set(parameters)
     result = {p: {k: v for k, v in optimizer.state[p].items() if v is not None} for p in parameters if optimizer.state.get(p)}
     for group in optimizer.param_groups:
@@ -72,7 +73,7 @@ def initial_state(optimizer: torch.optim.Optimizer, parameters: Sequence[Tensor]
         for key, value in state.items():
             if not isinstance(value, Tensor):
                 raise UnsupportedError(f"the optimizer's state has '{key}', which is no tensor: use fp8.torch.backend")
-    return {p: result[p] for p in parameters}
+    return {p: {key: memory.put(value) for key, value in result[p].items()} for p in parameters}
 
 
 def _settings(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from torch.fx import GraphModule
 from .._library import Library
 from . import _capture
 from ._casts import Casts, pointers
-from ._run import Runner, note_number, noted_number
+from ._memory import Memory
+from ._run import Runner
 from ._state import State, States
 
 # A backward that runs within compiled code, as of a compiled training step, is not captured: it takes addresses.
@@ -57,6 +58,7 @@ class Pair:
         states: States,
         choose_state: Callable[[Sequence[Tensor]], State | None],
         lock: threading.Lock,
+        memory: Memory,
     ) -> None:
         forward, backward, outputs = parts
         values = _capture.values_of(forward)
@@ -64,15 +66,15 @@ class Pair:
         self._saved = len(values) - outputs
         self._inputs, self._tangents = len(_capture.placeholders(forward)), len(_capture.placeholders(backward)) - self._saved
         self._draws, self._states, self._choose_state, self._lock = draws, states, choose_state, lock
-        self._forward, self._backward = Runner(library, "forward", self._results), Runner(library, "backward", self._gradients)
-        self.casts = Casts(library, "forward")
+        self._forward, self._backward = Runner(library, "forward", self._results, memory), Runner(library, "backward", self._gradients, memory)
+        self.casts, self._memory = Casts(library, "forward", memory), memory
 
     def forward(self, arguments: Sequence[Tensor]) -> tuple[list[Any], Tensor | None, State | None]:
         """The results, the arena of all residuals where there are any, and the state: backward takes both."""
         runner = self._forward
         with self._lock:
             state = self._choose_state(arguments)
-            arena = runner.new_arena() if self._saved else None
+            arena = runner.new_arena(state.number if state is not None else -1) if self._saved else None
             self.casts.update(arguments, state)
             addresses = pointers(runner.state_names, state, self.casts)
             if self._draws:
@@ -87,19 +89,18 @@ class Pair:
     def zeros(self, result: int) -> Tensor:
         """The gradient of a result that a loss does not use."""
         like = self._results[result]
-        return torch.zeros(like.shape, dtype=like.dtype, device="cpu")
+        return self._memory.zeros(like.shape, like.dtype)
 
     def boxed_forward(self, arguments: list[Tensor]) -> list[Any]:
         """As AOT autograd calls it, which expects as many saved tensors as its graph has: the arena and empty ones."""
         results, arena, state = self.forward(arguments)
         if arena is None:
             return results
-        note_number(arena, state.number if state is not None else -1)
         return [*results, arena, *[_EMPTY] * (self._saved - 1)]
 
     def boxed_backward(self, arguments: list[Tensor]) -> list[Any]:
         arena = arguments[0] if self._saved else None
-        state = self._states._modules.get(str(noted_number(arena))) if arena is not None else None
+        state = self._states._modules.get(str(self._forward.number_of(arena))) if arena is not None else None
         return self.backward(arguments[self._saved :], arena, state)
 
     def direct(self, metadata: ViewAndMutationMeta, inputs: Sequence[Any]) -> Callable[..., Any] | None:

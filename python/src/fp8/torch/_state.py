@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from .. import state as _state
 from .._errors import Location, StateError, warn
 from .._library import Library
+from ._memory import Memory
 
 COLUMNS = "columns"
 
@@ -44,14 +45,18 @@ class State(nn.Module):  # type: ignore[misc]
     behind every column. `dict(state)` has these tensors by name.
     """
 
-    def __init__(self, library: Library, weights: Sequence[Tensor] = ()) -> None:
+    def __init__(self, library: Library, memory: Memory) -> None:
         super().__init__()
         #: Its number among the states of a backend.
         self.number = 0
-        self.take(weights, None)
-        for name, value in library.state().items():
+        self.take((), None)
+        for name, value in _state.initial(library.manifest).items():
             self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
         self.register_buffer(COLUMNS, _encode(columns_of(library)))
+        #: Where its scales are, and on a GPU the streams that have used them.
+        self.device = torch.device("cpu")
+        self.streams: set[int] = set()
+        self.move_to(memory)
 
     def keys(self) -> KeysView[str]:
         """The names of its tensors."""
@@ -75,6 +80,18 @@ class State(nn.Module):  # type: ignore[misc]
     def __repr__(self) -> str:
         tensors = [f"{name} {list(tensor.shape)}" for name, tensor in self.named_buffers() if name not in (_state.HASH, COLUMNS)]
         return f"<fp8.torch.State: {', '.join(tensors)}>"
+
+    def tensors(self) -> list[Tensor]:
+        """Those that programs read and write."""
+        return [tensor for name, tensor in self.named_buffers() if name not in (_state.HASH, COLUMNS)]
+
+    def move_to(self, memory: Memory) -> None:
+        """Moves the tensors that programs use to the memory of a program."""
+        if self.device != memory.device:
+            for name, tensor in self.named_buffers():
+                if name not in (_state.HASH, COLUMNS):
+                    self._buffers[name] = memory.put(tensor)
+            self.device, self.streams = memory.device, set()
 
     def take(self, weights: Sequence[Tensor], place: Place | None) -> None:
         """Notes the weights that this state's scales are of: the objects, as another tensor may come to lie at a freed address."""
@@ -107,7 +124,7 @@ class State(nn.Module):  # type: ignore[misc]
         own: dict[str, Tensor] = dict(self.named_buffers())
         if missing := sorted(set(own) - set(tensors) - {COLUMNS}):
             raise StateError(f"the saved FP8 state lacks {', '.join(missing)}")
-        if _state.HASH in own and not torch.equal(tensors[_state.HASH], own[_state.HASH]):
+        if _state.HASH in own and not same_layout(tensors[_state.HASH], own[_state.HASH]):
             given, wanted = decode(tensors.get(COLUMNS)), decode(own[COLUMNS])
             extra = [c for c in given if c not in wanted] or given
             lacks = [c for c in wanted if c not in given] or wanted
@@ -200,7 +217,7 @@ class States(nn.Module):  # type: ignore[misc]
 
     def _waiting_for(self, state: State, number: str) -> str:
         own = dict(state.named_buffers())[_state.HASH]
-        same = [name for name, tensors in self.waiting.items() if torch.equal(tensors[_state.HASH], own)]
+        same = [name for name, tensors in self.waiting.items() if same_layout(tensors[_state.HASH], own)]
         if number in same or not same:
             return number if number in self.waiting else next(iter(self.waiting))
         return same[0]
@@ -226,6 +243,11 @@ class States(nn.Module):  # type: ignore[misc]
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         for name, tensors in self.waiting.items():
             destination.update({f"{prefix}{name}.{key}": tensor for key, tensor in tensors.items()})
+
+
+def same_layout(one: Tensor, other: Tensor) -> bool:
+    """Whether two layouts' hashes are equal; torch.load may have put one on a GPU."""
+    return bool(torch.equal(one.cpu(), other.cpu()))
 
 
 def _check_saved(name: str, tensors: Mapping[str, Any]) -> None:

@@ -24,6 +24,7 @@ from torch.utils import _pytree
 
 from .._errors import Location, UnsupportedError, warn
 from . import _capture, _optimizer
+from ._memory import Memory
 from ._model import Loss, Numbers
 from .lowering import _decompose, _import
 
@@ -38,11 +39,11 @@ class Slot:
 
 
 def capture_step(
-    module: Loss, numbers: Numbers, optimizer: torch.optim.Optimizer, batch: Sequence[Tensor]
+    module: Loss, numbers: Numbers, optimizer: torch.optim.Optimizer, batch: Sequence[Tensor], memory: Memory
 ) -> tuple[GraphModule, list[Slot], list[tuple[str, Tensor]]]:
     """The graph of a step, what it updates, and the parameters and buffers that it only reads."""
     with _capture.attributes_as_buffers(module):
-        joint = _capture_joint(module, batch)
+        joint = _capture_joint(module, batch, memory)
         _refuse_replaced(joint, module)
         numbers.warn_of_changes()
         tensors = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
@@ -58,7 +59,7 @@ def capture_step(
     if not parameters:
         warn("the step trains nothing: the optimizer's parameters are frozen (requires_grad=False), or the loss does not depend on them")
     first = _optimizer.beginning(optimizer)
-    state = _optimizer.initial_state(optimizer, parameters)
+    state = _optimizer.initial_state(optimizer, parameters, memory)
     slots = [Slot(_short(trained[p]), p) for p in parameters]
     slots += [Slot(f"{key}.{_short(trained[p])}", p, key) for p in parameters for key in state[p]]
     slots += [Slot(_short(name), tensors[name]) for name in mutated]
@@ -90,7 +91,7 @@ def capture_step(
 
     examples = [_optimizer.example(s.tensor if s.key is None else state[s.tensor][s.key]) for s in slots]
     examples += [torch.tensor(1e-3) for _ in groups] + [_optimizer.example(t) for _, t in constants] + [_optimizer.example(t) for t in batch]
-    with _optimizer.compiling(), torch.no_grad(), torch.autocast("cpu", enabled=False), torch.fx.traceback.preserve_node_meta():
+    with _optimizer.compiling(), torch.no_grad(), torch.autocast(memory.device.type, enabled=False), torch.fx.traceback.preserve_node_meta():
         graph = make_fx(step, tracing_mode="fake", decomposition_table=_decompose.table())(*examples)
     graph.graph.eliminate_dead_code()
     _optimizer.write_state(optimizer, state)
@@ -116,7 +117,7 @@ def _read_meanings(meanings: Any, results: list[Any], tensors: Mapping[str, Tens
     return trained, gradients, mutated
 
 
-def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:
+def _capture_joint(module: nn.Module, batch: Sequence[Tensor], memory: Memory) -> GraphModule:
     """Loss and gradients as one functional graph, with module paths in the nodes."""
     with (
         contextlib.ExitStack() as stack,
@@ -124,7 +125,8 @@ def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:
         torch.fx.traceback.preserve_node_meta(),
         _Lines(),
         _Parameters(module),
-        _capture.tracing(),
+        _capture.tracing(memory.device),
+        module.on(memory.device.type),
         _capture.known_tensors(),
         _optimizer.compiling(),
     ):

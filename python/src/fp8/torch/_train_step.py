@@ -23,9 +23,10 @@ from .._library import Library
 from .._report import Report
 from . import _capture, _optimizer
 from ._casts import Casts, pointers
+from ._devices import Named, check_options, memory_of
+from ._memory import Memory, strides_of
 from ._model import Loss, Numbers
-from ._run import check_devices, check_options, row_major
-from ._state import State, States, at_line, described, from_arrays
+from ._state import State, States, at_line, described, from_arrays, same_layout
 from ._step_graph import capture_step
 from .lowering import _import
 
@@ -101,20 +102,26 @@ class TrainStep:
 
     def _step(self, batch: Sequence[Tensor]) -> Tensor:
         _optimizer.check_options(self.optimizer)
-        autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu")
+        autocast = [torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) for kind in ("cpu", "cuda")]
         options = tuple(tuple((k, _hashable(v)) for k, v in g.items() if k not in ("params", "lr")) for g in self.optimizer.param_groups)
         first = tuple(map(id, _optimizer.beginning(self.optimizer)))
-        key = (tuple((tuple(t.shape), t.dtype, t.device) for t in batch), options, first, autocast, self._module.kind(), self._numbers.values())
+        key = (tuple((tuple(t.shape), t.dtype, t.device) for t in batch), options, first, *autocast, self._module.kind(), self._numbers.values())
         step = self._built.get(key)
         if step is None:
-            check_devices([*batch, *self.model.parameters(), *self.model.buffers()])
+            memory = memory_of(self._tensors(batch), self.options)
             with _CAPTURE, torch.inference_mode(False), torch.enable_grad():
                 self._numbers.note_compilation()
-                step = self._built[key] = _Compiled(self, batch)
+                step = self._built[key] = _Compiled(self, batch, memory)
         self._last = step
         # A scheduler looks at this mark to find that it is called after the optimizer.
         self.optimizer._opt_called = True
         return step(batch)
+
+    def _tensors(self, batch: Sequence[Tensor]) -> list[Named]:
+        plain = ((f"{path}.{name}", value) for path, m in self._module.named_modules() for name, value in vars(m).items() if isinstance(value, Tensor))
+        named = [*self._module.named_parameters(), *self._module.named_buffers(), *plain]
+        named += [(f"input {i} of the step", tensor) for i, tensor in enumerate(batch)]
+        return [(name.removeprefix("model."), tensor, None) for name, tensor in named]
 
     @property
     def library(self) -> Library:
@@ -174,14 +181,14 @@ class TrainStep:
     def __repr__(self) -> str:
         return f"<fp8.torch.TrainStep {type(self.model).__name__}: {len(self._built)} compiled>"
 
-    def state_for(self, library: Library) -> State | None:
+    def state_for(self, library: Library, memory: Memory) -> State | None:
         """The state, made for the first library; another one must have the same columns."""
-        new = State(library)
+        new = State(library, memory)
         if not _state.tensors(library.manifest):
             return None
         if self.state is None:
             self.states.add(new)
-        elif not torch.equal(self.state.layout_hash, new.layout_hash):
+        elif not same_layout(self.state.layout_hash, new.layout_hash):
             raise StateError("this combination of shapes quantizes other tensors than the first: use a train_step of its own")
         return self.state
 
@@ -189,9 +196,9 @@ class TrainStep:
 class _Compiled:
     """The step for one combination of shapes."""
 
-    def __init__(self, owner: TrainStep, batch: Sequence[Tensor]) -> None:
-        self._optimizer = owner.optimizer
-        graph, self._slots, self._constants = capture_step(owner._module, owner._numbers, owner.optimizer, batch)
+    def __init__(self, owner: TrainStep, batch: Sequence[Tensor], memory: Memory) -> None:
+        self._optimizer, self._memory = owner.optimizer, memory
+        graph, self._slots, self._constants = capture_step(owner._module, owner._numbers, owner.optimizer, batch, memory)
         self._draws = _capture.draw_outside(graph)
         names = [slot.name for slot in self._slots] + [f"lr{i}" for i in range(len(owner.optimizer.param_groups))]
         names += [name for name, _ in self._constants] + [f"batch{i}" for i in range(len(batch))]
@@ -199,29 +206,41 @@ class _Compiled:
         carry = {i: i for i in range(len(self._slots))}
         text = _import.to_linalg({"main": graph}, {"main": names})
         line = _import.definition(owner._module.users_modules())
-        self.library = _import.compile_text(text, line, {**owner.options, "recipe": owner.recipe, "carry": carry})
-        self._prepared = self.library.prepare("main")
+        self.library = _import.compile_text(text, line, {**owner.options, "recipe": owner.recipe, "carry": carry, **memory.options})
+        self._prepared = memory.prepare(self.library, "main")
         loss = _capture.values_of(graph)[len(self._slots)]
-        self._loss = tuple(loss.shape), loss.dtype
+        self._loss = tuple(loss.shape), strides_of(loss.shape), loss.dtype
         with at_line(line):
-            self._state = owner.state_for(self.library)
+            self._state = owner.state_for(self.library, memory)
         self._state_names = [a["name"] for a in self._prepared.arguments if a["kind"] == "state"]
-        self._casts = Casts(self.library, "main")
+        self._casts = Casts(self.library, "main", memory)
+
+    def _updated(self) -> list[Tensor]:
+        """The tensors that the step changes, as they are now."""
+        state = self._optimizer.state
+        return [slot.tensor if slot.key is None else state[slot.tensor][slot.key] for slot in self._slots]
 
     def __call__(self, batch: Sequence[Tensor]) -> Tensor:
-        state = self._optimizer.state
+        state, memory = self._optimizer.state, self._memory
+        if self._state is not None:
+            self._state.move_to(memory)  # The model was moved, and runs here again.
         # load_state_dict of a state that was saved before the first step removes all of it.
         missing = {slot.tensor for slot in self._slots if slot.key is not None and not state[slot.tensor]}
         if missing:
-            _optimizer.write_state(self._optimizer, _optimizer.initial_state(self._optimizer, list(missing)))
-        updated = [slot.tensor if slot.key is None else state[slot.tensor][slot.key] for slot in self._slots]
+            _optimizer.write_state(self._optimizer, _optimizer.initial_state(self._optimizer, list(missing), memory))
+        updated = self._updated()
+        if not memory.has(updated):
+            # That of another device; also numbers of steps, which eager optimizers have on the CPU.
+            owners = {slot.tensor: None for slot in self._slots if slot.key is not None}
+            _optimizer.write_state(self._optimizer, _optimizer.initial_state(self._optimizer, list(owners), memory))
+            updated = self._updated()
         if not all(t.is_contiguous() for t in updated):
             raise UnsupportedError("a tensor that the step updates is not contiguous: call .contiguous() for it")
-        rates = [torch.as_tensor(group["lr"], dtype=torch.float32) for group in self._optimizer.param_groups]
-        held = [*updated, *rates, *(row_major(t) for t in [*(t for _, t in self._constants), *batch, *(draw() for draw in self._draws)])]
+        rates = [memory.number(group["lr"]) for group in self._optimizer.param_groups]
+        held = [*updated, *rates, *memory.taken([*(t for _, t in self._constants), *batch, *(draw() for draw in self._draws)])]
         self._casts.update(held, self._state)
         arguments = [t.data_ptr() for t in held] + pointers(self._state_names, self._state, self._casts)
-        loss = torch.empty(self._loss[0], dtype=self._loss[1])
+        loss = memory.new(*self._loss)
         results = [loss.data_ptr() if r.get("alias") is None else 0 for r in self._prepared.results]
         try:
             self._prepared.call(arguments, results)
