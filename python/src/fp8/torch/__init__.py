@@ -7,7 +7,8 @@
     step = fp8.torch.train_step(model, F.cross_entropy, optimizer, recipe="delayed")   # loss = step(inputs, targets)
     run = fp8.torch.compile_exported(torch.export.export(model.eval(), (x,)))          # y = run(x)
 
-Programs run on the CPU. Needs torch 2.15 and iree-base-compiler.
+Programs run where their tensors lie, on the CPU or a GPU; with device="emulator" a GPU's code runs on the CPU.
+Needs torch 2.15 and iree-base-compiler.
 """
 
 from __future__ import annotations

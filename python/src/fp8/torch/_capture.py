@@ -123,7 +123,9 @@ def draw_outside(module: GraphModule) -> list[Callable[[], Tensor]]:
     """
     draws = []
     for node in random_nodes(module):
-        if node.all_input_nodes and node.target not in _DRAWS_BY_SIZE and node.target.overloadpacket not in _DRAWS_BY_SIZE:
+        if node.target is aten.native_dropout.default:
+            node = _mask_of(module, node)
+        elif node.all_input_nodes and node.target not in _DRAWS_BY_SIZE and node.target.overloadpacket not in _DRAWS_BY_SIZE:
             raise UnsupportedError(f"'{node.target}' draws random numbers that depend on a tensor", user_line(node))
         draws.append(_draw(node))
         arguments = placeholders(module)
@@ -137,6 +139,30 @@ def draw_outside(module: GraphModule) -> list[Callable[[], Tensor]]:
         module.graph.eliminate_dead_code()
         module.recompile()
     return draws
+
+
+def _mask_of(module: GraphModule, node: Node) -> Node:
+    """Lets a graph's dropout multiply by a mask. Returns the node of the mask, which is `aten.native_dropout`'s alone."""
+    x, p = node.args[:2]
+    value, mask_value = node.meta["val"]
+    with module.graph.inserting_before(node):
+        mask = module.graph.call_function(_dropout_mask, (x, p))
+    mask.meta["val"] = mask_value
+    with module.graph.inserting_before(node):
+        factor = module.graph.call_function(torch.ops.prims.convert_element_type.default, (mask, value.dtype))
+        kept = module.graph.call_function(aten.mul.Tensor, (x, factor))
+        scaled = module.graph.call_function(aten.mul.Tensor, (kept, 1 / (1 - p)))
+    for new in (factor, kept, scaled):
+        new.meta.update({**node.meta, "val": value})
+    for user in list(node.users):
+        user.replace_all_uses_with((scaled, mask)[user.args[1]])
+        module.graph.erase_node(user)
+    module.graph.erase_node(node)
+    return mask
+
+
+def _dropout_mask(x: Tensor, p: float) -> Tensor:
+    return torch.native_dropout(x, p, True)[1]
 
 
 def _draw(node: Node) -> Callable[[], Tensor]:

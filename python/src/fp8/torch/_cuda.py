@@ -10,18 +10,14 @@ memory to later work of that stream. Nothing here waits for the device, so that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from .._errors import Location, UnsupportedError
 from .._library import Library
-from ._memory import Call, Memory, row_major
-
-if TYPE_CHECKING:
-    from ._casts import Casts
-    from ._state import State
+from ._memory import Call, Kept, Memory, row_major
 
 #: Kernels read this many bytes at a time from the start of a tensor.
 _ALIGNMENT = 16
@@ -109,7 +105,7 @@ class CudaMemory(Memory):
             return aligned.copy_(tensor.detach())
         return tensor
 
-    def note_use(self, *owners: State | Casts | None) -> None:
+    def note_use(self, *owners: Kept | None) -> None:
         stream = cuda.stream(self.device)
         for owner in owners:
             # A tensor's first stream is the one that it was made on.

@@ -36,7 +36,7 @@ Inputs = Any
 
 
 def compile_exported(program: ExportedProgram, recipe: Any = "current", calibration: Iterable[Inputs] | None = None, **options: Any) -> Exported:
-    """A function that runs a program of torch.export on the CPU, with its matrix products in FP8.
+    """A function that runs a program of torch.export, where its weights lie, with its matrix products in FP8.
 
     >>> model, batches = torch.nn.Linear(16, 8), [torch.ones(4, 16), torch.zeros(4, 16)]
     >>> program = torch.export.export(model.eval(), (batches[0],))
@@ -206,7 +206,7 @@ class _Graph:
                 names.append(node.name)
             else:
                 weight = _weight(program, spec.target)
-                self._sources.append(copies.setdefault(weight, weight.detach().clone(memory_format=torch.contiguous_format)))
+                self._sources.append(copies.setdefault(weight, self.memory.put(weight.detach().clone(memory_format=torch.contiguous_format))))
                 names.append(spec.target)
         module.recompile()
         self._results = _capture.values_of(program.graph_module)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -16,9 +16,13 @@ from torch._C._dynamo.guards import _empty_strided_cpu
 from .._errors import Location
 from .._library import Library
 
-if TYPE_CHECKING:
-    from ._casts import Casts
-    from ._state import State
+
+class Kept(Protocol):
+    """Tensors that stay from call to call, and on a GPU the streams that have used them."""
+
+    streams: set[int]
+
+    def tensors(self) -> list[Tensor]: ...
 
 
 class Call(Protocol):
@@ -71,7 +75,7 @@ class Memory:
             return tensors
         return [row_major(t) for t in tensors]
 
-    def note_use(self, *owners: State | Casts | None) -> None:
+    def note_use(self, *owners: Kept | None) -> None:
         """Says before a call that it uses the tensors of these, which were made before."""
 
 

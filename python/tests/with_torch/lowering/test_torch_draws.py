@@ -7,7 +7,9 @@ import fp8.torch
 import pytest
 import torch
 import torch.nn.functional as F
+from fp8.torch import _capture
 from torch.distributions import Gumbel, Normal, Uniform
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch_compare import check, in_halves, normal
 
 
@@ -50,3 +52,16 @@ def test_numbers_that_depend_on_a_tensor_are_refused():
     error = raised.value.inner_exception
     assert isinstance(error, fp8.UnsupportedError) and error.location.file == __file__
     assert error.message == "'aten.multinomial.default' draws random numbers that depend on a tensor"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_kernel_that_draws_and_multiplies(dtype):
+    """Dropout as eager PyTorch computes it on a GPU: the mask is drawn outside by the same kernel, also of a transposed tensor."""
+    x = torch.randn(16, 8, generator=torch.Generator().manual_seed(0)).to(dtype).T
+    graph = make_fx(lambda x: torch.native_dropout(x, 0.25, True), tracing_mode="fake")(x)
+    draws = _capture.draw_outside(graph)
+    torch.manual_seed(1)
+    found = graph(x, *[draw() for draw in draws])
+    torch.manual_seed(1)
+    for ours, eager in zip(found, torch.native_dropout(x, 0.25, True), strict=True):
+        assert torch.equal(ours, eager) and ours.dtype == eager.dtype

@@ -206,6 +206,8 @@ def _native_dropout(x: Tensor, p: float, train: bool | None = True) -> tuple[Ten
     """Draws as eager PyTorch does: the graph's random numbers are drawn outside of it (_capture.draw_outside)."""
     if train is False or p == 0:
         return x.clone(), torch.ones_like(x, dtype=torch.bool)
+    if x.device.type == "cuda" and p < 1:
+        return NotImplemented  # type: ignore[no-any-return]  # A kernel of its own draws there.
     mask = aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1 - p)
     return x * mask.to(x.dtype) * (1 / (1 - p) if p < 1 else 0), mask
 

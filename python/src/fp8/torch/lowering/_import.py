@@ -74,6 +74,7 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
 
 
 def _prepare(graph: Graph) -> None:
+    _forget_devices(graph)
     _refuse_complex(graph)
     _refuse_sparse(graph)
     _refuse_effects(graph)
@@ -84,6 +85,16 @@ def _prepare(graph: Graph) -> None:
     _integers.widen(graph)
     _halves.widen(graph)
     _float8.through_f32(graph)
+
+
+def _forget_devices(graph: Graph) -> None:
+    """Lets all tensors be made on the CPU: a program runs on one device, and torch-mlir knows no other."""
+    for node in list(graph.nodes):
+        if node.target is torch.ops.prims.device_put.default:
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+        elif node.kwargs.get("device") is not None:
+            node.kwargs = {**node.kwargs, "device": torch.device("cpu")}
 
 
 def _text(graphs: Mapping[str, Graph], names: Mapping[str, Sequence[str]]) -> str:

@@ -8,9 +8,11 @@ and write it. Only fp8's layer over torch.cuda sees it on "cuda:0".
 """
 
 import bisect
+import contextlib
 import ctypes
 import os
 import pathlib
+import types
 
 import fp8
 import torch
@@ -38,14 +40,13 @@ class Block:
 
 
 class StandIn(_cuda.Cuda):
-    """`chips` by the number of the device. `allocations` counts what the allocator asked the driver for, `recorded` has the
+    """`allocations` counts what the allocator asked the driver for, `recorded` has the
     addresses of tensors that were noted as used on another stream.
     """
 
     def __init__(self, driver):
         self.driver = ctypes.CDLL(str(driver))
         self.driver.recordingCalls.restype = ctypes.c_int64
-        self.chip_of = {}
         self.devices, self.free = {}, {}
         self.starts, self.ranges = [], []
         self.allocations, self.recorded, self.streams = 0, [], {}
@@ -61,12 +62,13 @@ class StandIn(_cuda.Cuda):
     def device_of(self, tensor):
         if tensor.is_meta and not isinstance(tensor, FakeTensor):
             return tensor.device
-        if not type(tensor) in (torch.Tensor, torch.nn.Parameter):
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
             return self.traced  # While PyTorch compiles, tensors have no memory.
-        i = bisect.bisect_right(self.starts, tensor.data_ptr()) - 1
-        if i >= 0 and tensor.data_ptr() < self.ranges[i][0]:
-            return self.ranges[i][1]
-        return torch.device("cpu") if tensor.numel() else self.traced
+        return self.device_of_address(tensor.data_ptr()) if tensor.numel() else self.traced
+
+    def device_of_address(self, address):
+        i = bisect.bisect_right(self.starts, address) - 1
+        return self.ranges[i][1] if i >= 0 and address < self.ranges[i][0] else torch.device("cpu")
 
     def capability(self, device):
         major, minor = ctypes.c_int32(), ctypes.c_int32()
@@ -139,6 +141,19 @@ class StandIn(_cuda.Cuda):
         stream = ctypes.c_void_p()
         self.within(device, "cuStreamCreateWithPriority", ctypes.byref(stream), 1, 0)
         return stream.value
+
+    @contextlib.contextmanager
+    def captured(self, device, stream):
+        """Within the block the work of a stream is captured in a graph, which `launch` launches afterwards."""
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        stream = ctypes.c_void_p(stream)
+        launcher = types.SimpleNamespace(launch=lambda: self.within(device, "cuGraphLaunch", executable, stream))
+        self.within(device, "cuStreamBeginCapture_v2", stream, 1)
+        self.capturing = True
+        yield launcher
+        self.capturing = False
+        self.within(device, "cuStreamEndCapture", stream, ctypes.byref(graph))
+        self.within(device, "cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_uint64(0))
 
     def reached(self):
         """The driver's functions that were called since `forget`, of those that wait or allocate."""
