@@ -14,7 +14,10 @@ from torch import Tensor, nn
 class GptLayer(nn.Module):
     def __init__(self, cosine: Tensor, sine: Tensor):
         super().__init__()
-        width, self.cosine, self.sine = sizes.WIDTH, cosine, sine
+        width = sizes.WIDTH
+        # Buffers go where the network is moved; checkpoints need none.
+        self.register_buffer("cosine", cosine, persistent=False)
+        self.register_buffer("sine", sine, persistent=False)
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.fc1, self.fc2 = nn.Linear(width, sizes.HIDDEN), nn.Linear(sizes.HIDDEN, width)

@@ -124,7 +124,7 @@ def test_the_current_stream(cuda):
 
 def test_work_is_captured(cuda):
     """As under torch.cuda.graph: after a first call, the graph that is launched does what the call would."""
-    training = Training(cuda, GPU)
+    training = Training(cuda, GPU, "current")
     x, y = map(training.put, batches(1)[0])
     with torch.no_grad():
         wanted = training.forward(x, y).item()
