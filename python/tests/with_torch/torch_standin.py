@@ -57,7 +57,7 @@ class StandIn(_cuda.Cuda):
             self.devices[place] = fp8.compile(ANY, recipe="none", device=str(place), target=_device.chip_of(str(place))).opened()
         return self.devices[place]
 
-    # What the layer asks.
+    # Questions of the layer over torch.cuda.
 
     def device_of(self, tensor):
         if tensor.is_meta and not isinstance(tensor, FakeTensor):
@@ -112,7 +112,7 @@ class StandIn(_cuda.Cuda):
     def note_use(self, tensor, device):
         self.recorded.append(tensor.data_ptr())
 
-    # What tests ask.
+    # Means of the tests.
 
     def move(self, module, device):
         """`module.to(device)`."""

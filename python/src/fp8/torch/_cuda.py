@@ -57,7 +57,7 @@ class Cuda:
         tensor.record_stream(torch.cuda.current_stream(device))
 
 
-#: What is asked for CUDA.
+#: The object that programs on CUDA tensors ask.
 cuda = Cuda()
 
 

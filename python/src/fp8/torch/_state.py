@@ -82,7 +82,7 @@ class State(nn.Module):  # type: ignore[misc]
         return f"<fp8.torch.State: {', '.join(tensors)}>"
 
     def tensors(self) -> list[Tensor]:
-        """Those that programs read and write."""
+        """The tensors that programs read and write."""
         return [tensor for name, tensor in self.named_buffers() if name not in (_state.HASH, COLUMNS)]
 
     def move_to(self, memory: Memory) -> None:
