@@ -35,7 +35,8 @@ class Entry:
     A library for a GPU takes tensors that lie there, from any package with __dlpack__ or __cuda_array_interface__, in
     place, and returns DeviceBuffers. The work is enqueued on `stream`, a CUstream (torch.cuda.current_stream().cuda_stream;
     0 is the default stream), and not waited for; the tensors of the state are written there. The emulator also takes the
-    CPU's tensors: they are copied there, the call is waited for, and the results are copied back.
+    CPU's tensors, as a GPU does within `Library.profile`: they are copied there, the call is waited for, and the results are
+    copied back.
     """
 
     def __init__(self, library: Loaded, description: Mapping[str, Any]) -> None:
@@ -67,6 +68,8 @@ class Entry:
         in_place = device is not None and self._lies_on(device, tensors, state or {})
         with self._lock, contextlib.nullcontext() if device is None else device.lock:
             if device is not None and in_place:
+                if self.profiler is not None:
+                    raise ValueError(f"{self.name}: its tensors lie on {device.title}, and Library.profile measures calls on tensors of the CPU: pass those")
                 if self._in_place is None:
                     self._in_place = _InPlace(self._library, self, device)
                 return self._in_place.run(tensors, state or {}, stream)
@@ -79,7 +82,8 @@ class Entry:
         named = [(f"argument {a['name']}", tensor) for a, tensor in zip(self.arguments, tensors)]
         named += [(f"{name} of the state", tensor) for name, tensor in state.items() if name != _state.HASH]
         places = [(_dlpack.place_of(tensor) or device.place) for _, tensor in named]
-        wanted = _dlpack.CPU if device.takes_host_memory and (not places or places[0] != device.place) else device.place
+        takes_host_memory = device.takes_host_memory or self.profiler is not None
+        wanted = _dlpack.CPU if takes_host_memory and (not places or places[0] != device.place) else device.place
         for (name, _), place in zip(named, places):
             if place != wanted:
                 where = device.title if wanted == device.place else "the CPU, as the first one does"

@@ -367,6 +367,11 @@ def test_gpus(gpus):
     state = library.state()
     assert isinstance(state["scale"], fp8.DeviceBuffer) and state["scale"].device == gpus["sm_89"]
     check_same(steps(library, *map(library.put, inputs()), state), on_chip("sm_89"))
+    with library.profile() as profile:
+        check_same(steps(library, *inputs(), {name: np.array(value) for name, value in library.state().items()}), on_chip("sm_89"))
+        with pytest.raises(ValueError, match=r"main: its tensors lie on cuda:\d \(fp8emu sm_89\), and Library.profile measures calls on tensors of the CPU"):
+            library.entries["main"](*map(library.put, inputs()), state=state)
+    assert [kernel.calls for kernel in profile.kernels if kernel.kind == "products"] == [3, 3]
     with pytest.raises(ValueError, match=r"main, argument arg0: it lies on the CPU, and all tensors of a call lie on cuda:\d \(fp8emu sm_89\): move"):
         library.entries["main"](*inputs(), state=state)
     other = fp8.compile(STEP, device=gpus["sm_90a"], **OPTIONS)
