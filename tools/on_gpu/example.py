@@ -1,0 +1,45 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The example GPT in the sizes that a part wants, its text, and the comparison of losses."""
+
+import pathlib
+from typing import Any
+
+import parameters
+from rows import Place
+
+KEEP = "embed|head"
+#: Losses of a recipe are those of the CPU up to this part. The first step's differs by how tensor cores add FP8 (2^-13 of the
+#: largest term of a sum); that makes another number of E4M3, 1/16 away, of a few values in the layers that follow, and of
+#: gradients, whose signs AdamW takes in its first steps. A GPT learns at this rate about 2^-5 of its loss in a step.
+LIMIT = 2.0**-8
+
+TINY = {"LAYERS": 1, "HEADS": 2, "WIDTH": 32, "HIDDEN": 64, "SEQUENCE": 16, "BATCH": 2}
+
+
+def resize(sizes: dict[str, int]) -> None:
+    """Gives the example other sizes; before model and text are imported, which take them from there."""
+    for name, size in sizes.items():
+        setattr(parameters, name, size)
+
+
+def prepare(place: Place) -> int:
+    """Sizes for losses; how many steps to take."""
+    if place.quick:
+        resize(TINY)
+    return 3 if place.quick else 12
+
+
+def tokens(steps: int) -> Any:
+    """Batches of the README's bytes, [steps, batch, window]."""
+    import numpy as np
+    import text
+
+    data = (pathlib.Path(__file__).resolve().parents[2] / "README.md").read_bytes()
+    return np.array(text.batches(data, steps, seed=0), np.int32).reshape(steps, parameters.BATCH, text.WINDOW)
+
+
+def compare(found: list[float], expected: list[float]) -> dict[str, Any]:
+    difference = max(abs(a / b - 1) for a, b in zip(found, expected, strict=True))
+    return {"ok": difference <= LIMIT, "losses": found, "on the CPU": expected, "largest difference": difference}
