@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import products
-import programs
 from rows import Place, Row, attempt
+
+import programs
 
 SHAPE, QUICK = (8192, 8192, 8192), (64, 48, 64)
 
@@ -33,6 +34,6 @@ def casts(place: Place, recipe: str) -> dict[str, Any]:
 
 
 def measure(place: Place) -> Iterator[Row]:
-    yield attempt("a copy of 2 GiB", lambda: copy(place))
+    yield attempt("a copy of 2 GiB", copy, place)
     for recipe in programs.RECIPES[1:]:
-        yield attempt(recipe, lambda r=recipe: casts(place, r))
+        yield attempt(recipe, casts, place, recipe)

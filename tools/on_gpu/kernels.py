@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import programs
 from rows import Place, Row, attempt
 
+import programs
+
 # Sizes of whole tiles, ragged ones of several tiles, and rows that are no multiple of 16 bytes.
-SHAPES = [(128, 128, 128), (304, 272, 528), (100, 130, 77)]
+SHAPES = [(128, 128, 128), (208, 272, 272), (100, 130, 77)]
 QUICK = [(40, 26, 37)]
 #: The scales of the second step come from the first one's amaxes.
 STEPS = 2
@@ -53,4 +54,4 @@ def compare(place: Place) -> Iterator[Row]:
         for shape in QUICK if place.quick else SHAPES:
             for recipe in programs.RECIPES:
                 name = "x".join(map(str, shape))
-                yield attempt(f"{text.__name__} {name} {recipe}", lambda t=text, s=shape, r=recipe: run(t, s, r))
+                yield attempt(f"{text.__name__} {name} {recipe}", run, text, shape, recipe)

@@ -15,8 +15,9 @@ from typing import Any
 from rows import LeftOut, Place, Row, attempt
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "test/Integration/Emulator/gpu"
-FILES = ("test_history", "test_rows", "test_casts", "test_products_wgmma", "test_products", "test_products_tcgen05", "test_products_blocks")
+FOLDER = ROOT / "test/python/gpu"
+FILES = ("test_history", "test_rows", "test_casts", "test_products_blocks")
+PRODUCTS = {"sm_90a": "test_products_wgmma", "sm_100a": "test_products_tcgen05"}
 QUICK = FILES[:1]
 
 
@@ -51,6 +52,6 @@ def counts(done: "subprocess.CompletedProcess[str]", passed: str, failed: str) -
 def run(place: Place) -> Iterator[Row]:
     if place.build is None:
         raise LeftOut("needs --build")
-    yield attempt("runtime", lambda: runtime(place))
-    for name in QUICK if place.quick else FILES:
-        yield attempt(name, lambda n=name: kernels(place, n))
+    yield attempt("runtime", runtime, place)
+    for name in QUICK if place.quick else (PRODUCTS.get(place.chip, "test_products"), *FILES):
+        yield attempt(name, kernels, place, name)

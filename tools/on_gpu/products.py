@@ -7,12 +7,15 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import programs
 from rows import LeftOut, Place, Row, attempt
+
+import programs
 
 SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 16384, 2048)]
 QUICK = [(64, 48, 64)]
 BLOCK = 128
+# Scales, and where FP8 is summed: in the tensor core alone (fast), or promoted to f32 (split).
+PEERS = ("bf16", "tensor fast", "tensor split", "row fast", "row split", "1x128 split")
 ROLES = ("fprop", "dgrad", "wgrad")
 
 
@@ -47,26 +50,28 @@ def cublas(place: Place, shape: tuple[int, int, int], kind: str) -> dict[str, An
     torch = import_torch(place)
     m, n, k = shape
     a, b = (torch.randn(rows, k, device="cuda", dtype=torch.bfloat16) for rows in (m, n))
-    calls: dict[str, Callable[[], object]] = {"TFLOP/s": lambda: a @ b.t()}
-    if kind != "bf16":
+    scales, _, sums = kind.partition(" ")
+
+    def ones(*sizes: int) -> Any:
+        return torch.ones(sizes, device="cuda")
+
+    def bf16() -> Any:
+        return a @ b.t()
+
+    def scaled() -> Any:
+        return torch._scaled_mm(x, y.t(), *factors, out_dtype=torch.bfloat16, use_fast_accum=sums == "fast")
+
+    if scales != "bf16":
         if not hasattr(torch, "_scaled_mm"):
             raise LeftOut(f"PyTorch {torch.__version__} has no torch._scaled_mm")
         x, y = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
-
-        def ones(*sizes: int) -> Any:
-            return torch.ones(sizes, device="cuda")
-
-        blocks = (k // BLOCK, m), (n // BLOCK, k // BLOCK)
-        # Scales of 1 x 128 lie in memory with those of a block of K together, those of 128 x 128 row by row.
-        scales = {"tensor": lambda: (ones(), ones()), "row": lambda: (ones(m, 1), ones(1, n)), "1x128": lambda: (ones(*blocks[0]).t(), ones(*blocks[1]).t())}
-        left, right = scales[kind]()
-
-        def scaled(fast: bool) -> Callable[[], object]:
-            return lambda: torch._scaled_mm(x, y.t(), left, right, out_dtype=torch.bfloat16, use_fast_accum=fast)
-
-        # Sums in the tensor core alone, or promoted to f32.
-        calls = {"TFLOP/s split": scaled(False)} | ({"TFLOP/s fast": scaled(True)} if kind != "1x128" else {})
-    return {name: 2e-9 * m * n * k / milliseconds(torch, call) for name, call in calls.items()}
+        # The scales of 1 x 128 lie in memory beside those of the rows below and above, those of 128 x 128 row by row.
+        factors = {
+            "tensor": lambda: (ones(), ones()),
+            "row": lambda: (ones(m, 1), ones(1, n)),
+            "1x128": lambda: (ones(k // BLOCK, m).t(), ones(n // BLOCK, k // BLOCK).t()),
+        }[scales]()
+    return {"TFLOP/s": 2e-9 * m * n * k / milliseconds(torch, bf16 if scales == "bf16" else scaled)}
 
 
 def ours(place: Place, shape: tuple[int, int, int], recipe: str) -> dict[str, Any]:
@@ -83,7 +88,7 @@ def ours(place: Place, shape: tuple[int, int, int], recipe: str) -> dict[str, An
 def measure(place: Place) -> Iterator[Row]:
     for shape in QUICK if place.quick else SHAPES:
         name = "x".join(map(str, shape))
-        for kind in ("bf16", "tensor", "row", "1x128"):
-            yield attempt(f"{name} cuBLASLt {kind}", lambda s=shape, k=kind: cublas(place, s, k))
+        for kind in PEERS:
+            yield attempt(f"{name} cuBLASLt {kind}", cublas, place, shape, kind)
         for recipe in programs.RECIPES:
-            yield attempt(f"{name} {recipe}", lambda s=shape, r=recipe: ours(place, s, r))
+            yield attempt(f"{name} {recipe}", ours, place, shape, recipe)

@@ -88,7 +88,6 @@ def inputs(text: Callable[[int, int, int], str], shape: tuple[int, int, int]) ->
     return [random.standard_normal(size, dtype=np.float32).astype(ml_dtypes.bfloat16) for size in sizes]
 
 
-@functools.cache
 def library(text: Callable[[int, int, int], str], shape: tuple[int, int, int], recipe: str, device: str, target: str, exact: bool = False) -> fp8.Library:
     """The compiled program; `exact` asks for sums in the program's order."""
     options: dict[str, Any] = {"strict_accumulation": True, "order": "program"} if exact else {}

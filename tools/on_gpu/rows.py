@@ -51,10 +51,10 @@ def sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-def attempt(case: str, measure: Callable[[], dict[str, Any]]) -> Row:
+def attempt(case: str, measure: Callable[..., dict[str, Any]], *arguments: Any) -> Row:
     """A row with the values of `measure`, whose "ok", where it has one, is the verdict; a row with the reason where it cannot."""
     try:
-        values = measure()
+        values = measure(*arguments)
         return Row(case, OK if values.pop("ok", True) else WRONG, values=values)
     except LeftOut as reason:
         return Row(case, LEFT_OUT, str(reason))

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -31,7 +31,7 @@ from rows import FAILED, LEFT_OUT, OK, WRONG  # noqa: E402
 #: The chip that the emulator stands for.
 EMULATED = "sm_90a"
 #: The part of the time that each part may take; what one leaves goes to those after it.
-SHARES = {"kernels": 80, "tests": 60, "train_step": 40, "backend": 40, "jax": 40, "steps": 110, "products": 75, "casts": 35}
+SHARES = {"kernels": 70, "tests": 45, "train_step": 35, "backend": 35, "jax": 35, "steps": 150, "products": 75, "casts": 35}
 
 ABOUT = """usage: tools/on-gpu [--wheel=FILE.whl | --build=DIR] [--output=FILE.json] [OPTION…]
 
@@ -40,7 +40,7 @@ PyTorch's. Needs a GPU, its driver and this checkout; PyTorch and JAX where they
 it. Takes 8 minutes at most, prints a table, and writes everything to a JSON file.
 
   kernels      results of small programs, bit for bit those of the emulator
-  tests        with --build: the runtime's tests on the GPU, then those of kernels (test/Integration/Emulator/gpu)
+  tests        with --build: the runtime's tests on the GPU, then those of kernels (test/python/gpu)
   train_step   losses of the example GPT by fp8.torch.train_step, beside the CPU's
   backend      the same by fp8.torch.backend
   jax          the same by fp8.jax.jit, and the time of a step beside jax.jit
@@ -61,14 +61,22 @@ as neither); 1 something is wrong or failed; 2 the command line is wrong, or the
 
 
 def read_options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="tools/on-gpu", usage=argparse.SUPPRESS, description=ABOUT, epilog=EPILOG, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--wheel", type=pathlib.Path, metavar="FILE.whl", help="this wheel of fp8-mlir; it is unpacked, not installed")
-    parser.add_argument("--build", type=pathlib.Path, metavar="DIR", help="this build folder, with the Python package of the checkout\n(without either: the package that python3 has)")
-    parser.add_argument("--output", type=pathlib.Path, metavar="FILE.json", help="write everything to this file")
-    parser.add_argument("--minutes", type=float, default=8, metavar="N", help="the time for all parts (default: 8)")
-    parser.add_argument("--parts", metavar="LIST", help="these parts only: " + ",".join(PARTS))
-    parser.add_argument("--device", default="cuda", metavar="cuda|emulator", help=f"the first GPU (CUDA_VISIBLE_DEVICES chooses), or the emulator of one ({EMULATED}), with --quick")
-    parser.add_argument("--quick", action="store_true", help="tiny programs and few steps: times say nothing")
+    parser = argparse.ArgumentParser(
+        prog="tools/on-gpu", usage=argparse.SUPPRESS, description=ABOUT, epilog=EPILOG, formatter_class=argparse.RawTextHelpFormatter
+    )
+    add = parser.add_argument
+    add("--wheel", type=pathlib.Path, metavar="FILE.whl", help="this wheel of fp8-mlir; it is unpacked, not installed")
+    add(
+        "--build",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="this build folder, with the checkout's Python package\n(without either: the package that python3 has)",
+    )
+    add("--output", type=pathlib.Path, metavar="FILE.json", help="write everything to this file")
+    add("--minutes", type=float, default=8, metavar="N", help="the time for all parts (default: 8)")
+    add("--parts", metavar="LIST", help="these parts only, of those above")
+    add("--device", default="cuda", help=f"cuda, the first GPU (CUDA_VISIBLE_DEVICES chooses);\nemulator, that of {EMULATED}, with --quick")
+    add("--quick", action="store_true", help="tiny programs and few steps: times say nothing")
     options = parser.parse_args(arguments)
     if options.wheel and options.build:
         parser.error("--wheel and --build: expected one of them")
@@ -144,19 +152,20 @@ def run_part(name: str, place: dict[str, Any], variables: dict[str, str], limit:
     return {"seconds": round(time.monotonic() - start, 1), "rows": rows}
 
 
-def run_parts(options: argparse.Namespace) -> dict[str, Any]:
+def run_parts(options: argparse.Namespace, parts: dict[str, Any], save: Callable[[], None]) -> None:
+    """Fills in `parts`, and saves them after each: the machine may be taken away."""
     build = str(options.build.absolute()) if options.build else None
     place = {"device": options.device, "chip": options.chip, "quick": options.quick, "build": build}
-    end, parts = time.monotonic() + 60 * options.minutes, {}
+    end = time.monotonic() + 60 * options.minutes
     with environment(options) as variables:
         for number, name in enumerate(options.parts):
             rest = sum(SHARES[later] for later in options.parts[number:])
             limit = max(0.0, end - time.monotonic()) * SHARES[name] / rest
             parts[name] = run_part(name, place, variables, limit)
+            save()
             counts = {status: sum(row["status"] == status for row in parts[name]["rows"]) for status in (OK, WRONG, FAILED, LEFT_OUT)}
             found = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
             print(f"{name}: {found or 'nothing'} ({parts[name]['seconds']:.0f} s)", flush=True)
-    return parts
 
 
 def versions() -> dict[str, str]:
@@ -168,11 +177,11 @@ def versions() -> dict[str, str]:
 
 
 def gpu_name() -> str:
-    """The GPU's name and the driver's version, where nvidia-smi is."""
+    """The names of all GPUs and the driver's version, where nvidia-smi is."""
     command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
-    except (OSError, subprocess.CalledProcessError, IndexError):
+        return "; ".join(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
+    except (OSError, subprocess.CalledProcessError):
         return "not known (no nvidia-smi)"
 
 
@@ -206,8 +215,15 @@ def main(arguments: list[str] | None = None) -> int:
         "versions": versions(),
     }
     print(f"tools/on-gpu, {about['date'][:16]}, {about['chip']} ({about['gpu']}), " + ", ".join(f"{name} {text}" for name, text in about["versions"].items()))
-    parts = run_parts(options)
-    if options.output:
-        options.output.write_text(json.dumps({**about, "parts": parts}, indent=1) + "\n")
+    parts: dict[str, Any] = {}
+
+    def save() -> None:
+        if options.output:
+            options.output.write_text(json.dumps({**about, "parts": parts}, indent=1) + "\n")
+
+    try:
+        run_parts(options, parts, save)
+    except KeyboardInterrupt:
+        print("\nInterrupted: the parts before", file=sys.stderr)
     print("", *table(parts), sep="\n")
-    return int(any(row["status"] in (WRONG, FAILED) for part in parts.values() for row in part["rows"]))
+    return int(len(parts) < len(options.parts) or any(row["status"] in (WRONG, FAILED) for part in parts.values() for row in part["rows"]))

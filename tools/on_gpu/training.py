@@ -71,8 +71,12 @@ def losses(make: Callable[..., Step], recipe: str, device: str, options: dict[st
 
 def compare(make: Callable[..., Step], place: Place) -> Iterator[Row]:
     device, steps = need_torch(place), example.prepare(place)
+
+    def run(recipe: str) -> dict[str, Any]:
+        return example.compare(losses(make, recipe, device, place.options, steps), losses(make, recipe, "cpu", {}, steps))
+
     for recipe in RECIPES[:1] if place.quick else RECIPES:
-        yield attempt(recipe, lambda r=recipe: example.compare(losses(make, r, device, place.options, steps), losses(make, r, "cpu", {"device": "cpu"}, steps)))
+        yield attempt(recipe, run, recipe)
 
 
 def train_step(place: Place) -> Iterator[Row]:

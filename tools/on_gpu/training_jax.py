@@ -63,14 +63,15 @@ def jit(place: Place) -> Iterator[Row]:
         made: Callable[..., Any] = fp8.jax.jit(model.main, recipe=recipe, keep=example.KEEP, donate_argnums=(0, 1, 2, 3), **options)
         return made
 
-    cpu = jax.devices("cpu")[0]
-    for recipe in RECIPES[:1] if place.quick else RECIPES:
-        yield attempt(recipe, lambda r=recipe: example.compare(losses(make(r, place.options), device, steps), losses(make(r, {}), cpu, steps)))
+    def run(recipe: str) -> dict[str, Any]:
+        return example.compare(losses(make(recipe, place.options), device, steps), losses(make(recipe, {}), jax.devices("cpu")[0], steps))
 
-    def gpu_time(make_step: Callable[[], Callable[..., Any]]) -> dict[str, Any]:
+    def time(recipe: str | None) -> dict[str, Any]:
         place.need_gpu()
-        return milliseconds(make_step(), device)
+        return milliseconds(make(recipe, {}) if recipe else jax.jit(model.main, donate_argnums=(0, 1, 2, 3)), device)
 
-    yield attempt("step, jax.jit (bf16)", lambda: gpu_time(lambda: jax.jit(model.main, donate_argnums=(0, 1, 2, 3))))
+    for recipe in RECIPES[:1] if place.quick else RECIPES:
+        yield attempt(recipe, run, recipe)
+    yield attempt("step, jax.jit (bf16)", time, None)
     for recipe in RECIPES:
-        yield attempt(f"step, fp8.jax.jit {recipe}", lambda r=recipe: gpu_time(lambda: make(r, {})))
+        yield attempt(f"step, fp8.jax.jit {recipe}", time, recipe)

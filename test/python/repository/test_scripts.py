@@ -17,7 +17,7 @@ def call(*command):
     return subprocess.run([str(c) for c in command], capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("script", ["quickstart", "check", "lint", "fuzz"])
+@pytest.mark.parametrize("script", ["quickstart", "check", "lint", "fuzz", "on-gpu"])
 def test_help_teaches(script, source_dir):
     done = call(source_dir / "tools" / script, "--help")
     assert done.returncode == 0 and done.stdout.startswith("usage: tools/" + script)
