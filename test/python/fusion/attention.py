@@ -66,7 +66,12 @@ class Whole:
 class Region(Whole):
     """Writes code of rows as the region of an attention."""
 
+    def __init__(self, sizes, parts):
+        super().__init__(sizes)
+        self.parts = parts  # what the region calls its inputs
+
     def generic(self, name, dtype, dims, body, inputs, reduces=False, init=None):
+        inputs = [self.parts.get(x, x) for x in inputs]
         text = "\n".join(body)
         rows = [x for x in inputs if "j" in self.kinds[x][1]]
         for n, x in enumerate(inputs):  # a scalar is captured
@@ -259,14 +264,11 @@ class Attention:
     def fused(self, grad):
         operands = self.operands(grad)
         count = 4 if grad else 3
-        code = Region(self.sizes)
+        code = Region(self.sizes, {name: name + "_p" for name, _, _ in operands[count:]})
         for name, dtype, dims in operands[count:]:
             code.declare(name + "_p", dtype, [*dims])
         code.declare("%s", self.score, "j")
         code.declare("%g", self.score, "j")
-        rename = {name: name + "_p" for name, _, _ in operands[count:]}
-        code.elements, code.reduce, code.scalar = ((lambda f: lambda *a: f(*(rename.get(x, x) if isinstance(x, str) else x for x in a)))(f)
-                                                   for f in (code.elements, code.reduce, code.scalar))
         if grad:
             yielded = [(name, self.type(self.probability, "j")) for name in self.write_backward(code)]
             results = [(f"%r#{n}", self.result, self.grads[t]) for n, t in enumerate(("query", "key", "value"))]

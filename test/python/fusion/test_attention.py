@@ -6,8 +6,8 @@ import subprocess
 
 import numpy as np
 import pytest
-
 from attention import Attention
+
 from harness import F32, Program, assert_same_bits, random_generator
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60))]

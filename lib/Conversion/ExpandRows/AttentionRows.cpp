@@ -1,0 +1,169 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The code of rows of attention: a loop over the rows of a block or, where a row is too long for that,
+// operations on all of them.
+
+#include "AttentionDecomposer.h"
+#include "LiftRows.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace fp8;
+using namespace fp8::detail;
+
+/// Copies the code of the row at `position` of the block. Returns what it yields.
+template <typename Op>
+SmallVector<Value> AttentionDecomposer<Op>::runRow(OpBuilder &b, ValueRange position,
+                                                   ArrayRef<Value> products, const Box &box) {
+  SmallVector<OpFoldResult> indices(ranges.size(), b.getIndexAttr(0)), inBlock(indices);
+  AffineExpr sum = b.getAffineDimExpr(0) + b.getAffineDimExpr(1);
+  IRMapping mapping;
+  Block &body = op.getRows().front();
+  for (auto [argument, dim, index] : llvm::zip(body.getArguments(), dims.outer, position)) {
+    inBlock[dim] = index;
+    indices[dim] = affine::makeComposedFoldedAffineApply(b, loc, sum, {box.offsets[dim], index});
+    mapping.map(argument, getValueOrCreateConstantIndexOp(b, loc, indices[dim]));
+  }
+  auto readPart = [&](Value tensor, AffineMap map, ArrayRef<OpFoldResult> at, Type type) -> Value {
+    SmallVector<OpFoldResult> offsets, sizes, strides(map.getNumResults(), b.getIndexAttr(1));
+    for (AffineExpr expr : map.getResults()) {
+      auto dim = dyn_cast<AffineDimExpr>(expr);
+      bool isKey = dim && llvm::is_contained(dims.keys, dim.getPosition());
+      offsets.push_back(
+          affine::makeComposedFoldedAffineApply(b, loc, AffineMap::get(ranges.size(), 0, expr), at));
+      sizes.push_back(b.getIndexAttr(isKey ? ranges[dim.getPosition()] : 1));
+    }
+    auto row = dyn_cast<RankedTensorType>(type);
+    if (!row)
+      return tensor::ExtractOp::create(b, loc, tensor, getValueOrCreateConstantIndexOp(b, loc, offsets));
+    return tensor::ExtractSliceOp::create(b, loc, row, tensor, offsets, sizes, strides);
+  };
+  AffineMap scores = selectDims(scoreDims());
+  for (auto [i, product] : llvm::enumerate(products)) {
+    BlockArgument argument = op.getProductRow(i);
+    mapping.map(argument, readPart(product, scores, inBlock, argument.getType()));
+  }
+  for (auto [i, input, map] : llvm::enumerate(op.getInputs(), op.getInputMaps())) {
+    BlockArgument argument = op.getInputPart(i);
+    mapping.map(argument, readPart(input, map, indices, argument.getType()));
+  }
+  for (Operation &inner : body.without_terminator())
+    b.clone(inner, mapping);
+  return llvm::map_to_vector(op.getYield()->getOperands(),
+                             [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+/// Runs the rows of the block. Returns the rows that products read, as tensors of the block, then `further`
+/// results with the parts of the block.
+template <typename Op>
+SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value> products,
+                                                    ValueRange further, const Box &box) {
+  SmallVector<Value> shared;
+  for (unsigned i = 0; i < Op::kNumProductRows; ++i)
+    shared.push_back(emptyScores(b, getElementTypeOrSelf(op.getYield()->getOperand(i)), box));
+  llvm::append_range(shared, further);
+  SmallVector<OpFoldResult> counts =
+      llvm::map_to_vector(dims.outer, [&](unsigned dim) { return box.sizes[dim]; });
+  auto loop = scf::ForallOp::create(b, loc, counts, shared, /*mapping=*/std::nullopt);
+  loop->setAttr(kRowElementsAttrName, b.getI64IntegerAttr(countRowElements()));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> yielded = runRow(b, loop.getInductionVars(), products, box);
+
+  AffineMap scores = selectDims(scoreDims());
+  AffineExpr sum = b.getAffineDimExpr(0) + b.getAffineDimExpr(1);
+  for (auto [i, value, argument] : llvm::enumerate(yielded, loop.getRegionIterArgs())) {
+    bool ofBlock = i < Op::kNumProductRows;
+    AffineMap map = ofBlock ? scores : outMaps[Op::kNumMainResults + i - Op::kNumProductRows];
+    SmallVector<OpFoldResult> offsets, sizes, strides(map.getNumResults(), b.getIndexAttr(1));
+    SmallVector<int64_t> kept;
+    for (AffineExpr expr : map.getResults()) {
+      auto dim = dyn_cast<AffineDimExpr>(expr);
+      const auto *outer = dim ? llvm::find(dims.outer, dim.getPosition()) : dims.outer.end();
+      bool isKey = dim && outer == dims.outer.end();
+      OpFoldResult offset = b.getIndexAttr(0);
+      if (outer != dims.outer.end())
+        offset = loop.getInductionVars()[outer - dims.outer.begin()];
+      if (outer != dims.outer.end() && !ofBlock)
+        offset = affine::makeComposedFoldedAffineApply(b, loc, sum, {box.offsets[dim.getPosition()], offset});
+      offsets.push_back(offset);
+      sizes.push_back(b.getIndexAttr(isKey ? ranges[dim.getPosition()] : 1));
+      if (isKey)
+        kept.push_back(ranges[dim.getPosition()]);
+    }
+    Value part = value;
+    if (kept.empty()) {
+      auto scalar = RankedTensorType::get({}, getElementTypeOrSelf(argument));
+      Value slot = tensor::ExtractSliceOp::create(b, loc, scalar, argument, offsets, sizes, strides);
+      part = tensor::InsertOp::create(b, loc, value, slot, ValueRange());
+    }
+    OpBuilder atEnd = OpBuilder::atBlockEnd(loop.getTerminator().getBody());
+    tensor::ParallelInsertSliceOp::create(atEnd, loc, part, argument, offsets, sizes, strides);
+  }
+  return SmallVector<Value>(loop.getResults());
+}
+
+/// Returns the map to a box of a tensor with this `map`, from the outer dimensions and those of a row's part
+/// of it.
+template <typename Op>
+AffineMap AttentionDecomposer<Op>::mapToPart(AffineMap map) const {
+  SmallVector<AffineExpr> exprs;
+  unsigned count = dims.outer.size();
+  for (AffineExpr expr : map.getResults()) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    const auto *outer = dim ? llvm::find(dims.outer, dim.getPosition()) : dims.outer.end();
+    if (!dim)
+      exprs.push_back(rewriter.getAffineConstantExpr(0));
+    else
+      exprs.push_back(
+          rewriter.getAffineDimExpr(outer == dims.outer.end() ? count++ : outer - dims.outer.begin()));
+  }
+  return AffineMap::get(count, 0, exprs, rewriter.getContext());
+}
+
+/// Does what runRows does by operations on all rows of the block.
+template <typename Op>
+FailureOr<SmallVector<Value>> AttentionDecomposer<Op>::liftRows(OpBuilder &b, ArrayRef<Value> products,
+                                                                ValueRange further, const Box &box) {
+  SmallVector<OpFoldResult> offsets, sizes;
+  for (unsigned dim : dims.outer) {
+    offsets.push_back(box.offsets[dim]);
+    sizes.push_back(box.sizes[dim]);
+  }
+  RowLifter lifter(b, loc, offsets, sizes);
+  Block &body = op.getRows().front();
+  for (unsigned i = 0; i < dims.outer.size(); ++i)
+    lifter.setIndex(body.getArgument(i), i);
+  AffineMap scores = b.getMultiDimIdentityMap(dims.outer.size() + dims.keys.size());
+  for (auto [i, product] : llvm::enumerate(products))
+    lifter.set(op.getProductRow(i), product, scores);
+  for (auto [i, input, map] : llvm::enumerate(op.getInputs(), op.getInputMaps())) {
+    if (!llvm::all_of(map.getResults(), llvm::IsaPred<AffineDimExpr, AffineConstantExpr>))
+      return op.emitOpError() << "computes with an index in the map of input " << i
+                              << " of its rows, for which rows of this size have no code yet";
+    lifter.set(op.getInputPart(i), slice(b, {input, map}, box), mapToPart(map));
+  }
+  for (Operation &inner : body.without_terminator())
+    if (failed(lifter.lift(&inner)))
+      return failure();
+  SmallVector<Value> results;
+  for (auto [i, value] : llvm::enumerate(op.getYield()->getOperands())) {
+    if (i < Op::kNumProductRows) {
+      results.push_back(lifter.get(value));
+      continue;
+    }
+    AffineMap map = outMaps[Op::kNumMainResults + i - Op::kNumProductRows];
+    Mapped whole{further[i - Op::kNumProductRows], map};
+    results.push_back(insert(b, lifter.write(value, slice(b, whole, box), mapToPart(map)), whole, box));
+  }
+  return results;
+}
+
+template class fp8::detail::AttentionDecomposer<AttentionOp>;
+template class fp8::detail::AttentionDecomposer<AttentionGradOp>;
