@@ -1,0 +1,400 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Expands the element of a tensor operation by operation. Indices are affine expressions, so that views
+// vanish.
+
+#include "fp8/Analysis/ElementCode.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+
+using namespace mlir;
+using namespace fp8;
+using Kind = CodeNode::Kind;
+
+/// Nodes beyond which elements are read, so that code stays small; and indices that a node may have.
+static constexpr size_t kMostNodes = 4096;
+static constexpr unsigned kMostDims = 64;
+
+uint64_t fp8::getDims(ArrayRef<AffineExpr> exprs) {
+  uint64_t dims = 0;
+  for (AffineExpr expr : exprs)
+    expr.walk([&](AffineExpr part) {
+      if (auto dim = dyn_cast<AffineDimExpr>(part))
+        dims |= uint64_t(1) << dim.getPosition();
+    });
+  return dims;
+}
+
+static std::vector<const void *> toKey(ArrayRef<AffineExpr> exprs) {
+  std::vector<const void *> key;
+  for (AffineExpr expr : exprs)
+    key.push_back(expr.getAsOpaquePointer());
+  return key;
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+const CodeNode *ElementCode::add(CodeNode node) {
+  Operation *op = node.getOperation();
+  std::vector<const void *> parts = toKey(node.at);
+  parts.insert(parts.end(), node.operands.begin(), node.operands.end());
+  for (unsigned dim : node.bound)
+    parts.push_back(reinterpret_cast<const void *>(uintptr_t(dim)));
+  const void *what = op                           ? op->getName().getAsOpaquePointer()
+                     : node.kind == Kind::element ? node.value.getAsOpaquePointer()
+                                                  : nullptr;
+  Attribute attributes = op ? Attribute(op->getAttrDictionary()) : node.constant;
+  Key key{int(node.kind), what, attributes.getAsOpaquePointer(), node.type.getAsOpaquePointer(),
+          std::move(parts)};
+  auto [known, isNew] = keys.try_emplace(std::move(key), nullptr);
+  if (!isNew)
+    return known->second;
+  node.dims = getDims(node.at);
+  node.accumulates = node.kind == Kind::accumulator;
+  for (const CodeNode *operand : node.operands) {
+    node.dims |= operand->dims;
+    node.accumulates |= operand->accumulates && node.kind != Kind::reduction;
+  }
+  for (unsigned dim : node.bound)
+    node.dims &= ~(uint64_t(1) << dim);
+  return known->second = &nodes.emplace_back(std::move(node));
+}
+
+const CodeNode *ElementCode::addElement(Value tensor, ArrayRef<AffineExpr> at) {
+  CodeNode node(Kind::element, getElementTypeOrSelf(tensor), tensor);
+  node.at = llvm::to_vector(at);
+  return add(std::move(node));
+}
+
+const CodeNode *ElementCode::addIndex(AffineExpr index, Type type) {
+  CodeNode node(Kind::index, type);
+  node.at = {simplify(index)};
+  return add(std::move(node));
+}
+
+const CodeNode *ElementCode::addConstant(Attribute constant, Type type) {
+  CodeNode node(Kind::constant, type);
+  node.constant = constant;
+  return add(std::move(node));
+}
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+/// Returns the largest number that `expr`, whose parts are not negative, can be.
+std::optional<int64_t> ElementCode::getLargest(AffineExpr expr) const {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return constant.getValue() < 0 ? std::nullopt : std::optional(constant.getValue());
+  if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+    int64_t size = sizes[dim.getPosition()];
+    return ShapedType::isDynamic(size) ? std::nullopt : std::optional(size - 1);
+  }
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!binary)
+    return std::nullopt;
+  std::optional<int64_t> lhs = getLargest(binary.getLHS()), rhs = getLargest(binary.getRHS());
+  if (!rhs)
+    return std::nullopt;
+  if (binary.getKind() == AffineExprKind::Mod)
+    return lhs ? std::min(*lhs, *rhs - 1) : *rhs - 1;
+  if (!lhs)
+    return std::nullopt;
+  switch (binary.getKind()) {
+  case AffineExprKind::Add:
+    return *lhs + *rhs;
+  case AffineExprKind::Mul:
+    return *lhs * *rhs;
+  case AffineExprKind::FloorDiv:
+    return *rhs == 0 ? std::nullopt : std::optional(*lhs / *rhs);
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Drops divisions and remainders that the ranges of the indices decide.
+AffineExpr ElementCode::simplify(AffineExpr expr) const {
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!binary)
+    return expr;
+  AffineExpr lhs = simplify(binary.getLHS()), rhs = simplify(binary.getRHS());
+  auto divisor = dyn_cast<AffineConstantExpr>(rhs);
+  std::optional<int64_t> largest = getLargest(lhs);
+  bool isBelow = divisor && largest && *largest < divisor.getValue();
+  if (isBelow && binary.getKind() == AffineExprKind::FloorDiv)
+    return getAffineConstantExpr(0, expr.getContext());
+  if (isBelow && binary.getKind() == AffineExprKind::Mod)
+    return lhs;
+  return getAffineBinaryOpExpr(binary.getKind(), lhs, rhs);
+}
+
+/// Returns the index of a reduction's loop of this size; nothing if there are too many.
+std::optional<unsigned> ElementCode::bindLoop(int64_t size, uint64_t taken) {
+  for (unsigned dim = sizes.size(); dim-- > 0;)
+    if (sizes[dim] == size && !(taken >> dim & 1))
+      return dim;
+  if (sizes.size() == kMostDims)
+    return std::nullopt;
+  sizes.push_back(size);
+  return sizes.size() - 1;
+}
+
+static SmallVector<AffineExpr> collapse(ArrayRef<ReassociationIndices> groups, ArrayRef<int64_t> sizes,
+                                        ArrayRef<AffineExpr> at, MLIRContext *context) {
+  SmallVector<AffineExpr> joined;
+  for (const ReassociationIndices &group : groups) {
+    AffineExpr index = getAffineConstantExpr(0, context);
+    for (int64_t dim : group)
+      index = sizes[dim] == 1 ? index : index * sizes[dim] + at[dim];
+    joined.push_back(index);
+  }
+  return joined;
+}
+
+static SmallVector<AffineExpr> expandIndices(ArrayRef<ReassociationIndices> groups, ArrayRef<int64_t> sizes,
+                                             ArrayRef<AffineExpr> at, MLIRContext *context) {
+  SmallVector<AffineExpr> split(sizes.size(), getAffineConstantExpr(0, context));
+  for (auto [group, index] : llvm::zip_equal(groups, at)) {
+    auto full = llvm::to_vector(llvm::make_filter_range(group, [&](int64_t dim) { return sizes[dim] != 1; }));
+    AffineExpr rest = index;
+    for (int64_t dim : llvm::reverse(full)) {
+      bool isFirst = dim == full.front();
+      split[dim] = isFirst ? rest : rest % sizes[dim];
+      rest = isFirst ? rest : rest.floorDiv(sizes[dim]);
+    }
+  }
+  return split;
+}
+
+/// Returns whether only the first dimension of each group may be of unknown size.
+static bool haveInnerSizes(ArrayRef<ReassociationIndices> groups, ArrayRef<int64_t> sizes) {
+  return llvm::all_of(groups, [&](const ReassociationIndices &group) {
+    return llvm::none_of(ArrayRef(group).drop_front(group.empty() ? 0 : 1),
+                         [&](int64_t dim) { return ShapedType::isDynamic(sizes[dim]); });
+  });
+}
+
+/// Returns where the element `at` of a view lies in the tensor that it is of; nothing for other operations.
+std::optional<SmallVector<AffineExpr>> ElementCode::stepThroughView(Operation *op,
+                                                                    ArrayRef<AffineExpr> at) const {
+  MLIRContext *context = op->getContext();
+  if (isa<tensor::CastOp>(op) && isa<RankedTensorType>(op->getOperand(0).getType()))
+    return llvm::to_vector(at);
+  if (auto reshape = dyn_cast<tensor::ExpandShapeOp>(op)) {
+    auto groups = reshape.getReassociationIndices();
+    if (!haveInnerSizes(groups, reshape.getResultType().getShape()))
+      return std::nullopt;
+    return collapse(groups, reshape.getResultType().getShape(), at, context);
+  }
+  if (auto reshape = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    auto groups = reshape.getReassociationIndices();
+    if (!haveInnerSizes(groups, reshape.getSrcType().getShape()))
+      return std::nullopt;
+    return expandIndices(groups, reshape.getSrcType().getShape(), at, context);
+  }
+  auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
+  if (!slice || llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
+      llvm::any_of(slice.getStaticStrides(), ShapedType::isDynamic))
+    return std::nullopt;
+  SmallVector<AffineExpr> inSource;
+  llvm::SmallBitVector dropped = slice.getDroppedDims();
+  unsigned next = 0;
+  for (auto [dim, offset, stride] : llvm::enumerate(slice.getStaticOffsets(), slice.getStaticStrides())) {
+    AffineExpr start = getAffineConstantExpr(offset, context);
+    inSource.push_back(dropped[dim] ? start : at[next++] * stride + start);
+  }
+  return inSource;
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+const CodeNode *ElementCode::get(Value tensor, ArrayRef<AffineExpr> at) {
+  SmallVector<AffineExpr> place = llvm::map_to_vector(at, [&](AffineExpr expr) { return simplify(expr); });
+  std::pair key{tensor.getAsOpaquePointer(), toKey(place)};
+  if (auto known = elements.find(key); known != elements.end())
+    return known->second;
+  const CodeNode *node = nodes.size() < kMostNodes ? expand(tensor, place) : nullptr;
+  if (!node)
+    node = addElement(tensor, place);
+  if (!node->tensor) {
+    auto *owned = const_cast<CodeNode *>(node);
+    owned->tensor = tensor;
+    owned->place = place;
+  }
+  return elements[key] = node;
+}
+
+const CodeNode *ElementCode::expand(Value tensor, ArrayRef<AffineExpr> at) {
+  DenseElementsAttr constants;
+  if (matchPattern(tensor, m_Constant(&constants)) && constants.isSplat())
+    return addConstant(constants.getSplatValue<Attribute>(), constants.getElementType());
+  Operation *op = tensor.getDefiningOp();
+  if (!op)
+    return nullptr;
+  if (std::optional<SmallVector<AffineExpr>> source = stepThroughView(op, at))
+    return get(op->getOperand(0), *source);
+  if (auto splat = dyn_cast<tensor::SplatOp>(op)) {
+    Frame none;
+    return ofScalar(splat.getInput(), none);
+  }
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op); structured && structured.hasPureTensorSemantics())
+    return expandLinalg(structured, cast<OpResult>(tensor).getResultNumber(), at);
+  return expandElementwise(op, at);
+}
+
+const CodeNode *ElementCode::expandLinalg(linalg::LinalgOp op, unsigned result, ArrayRef<AffineExpr> at) {
+  OpOperand *init = op.getDpsInitOperand(result);
+  AffineMap out = op.getMatchingIndexingMap(init);
+  if (!out.isProjectedPermutation())
+    return nullptr;
+  Frame frame;
+  frame.op = op;
+  frame.loops.resize(op.getNumLoops());
+  for (auto [position, expr] : llvm::enumerate(at))
+    frame.loops[out.getDimPosition(position)] = expr;
+  if (op.getNumReductionLoops() != 0)
+    return op->getNumResults() == 1 ? expandReduction(frame, init, at) : nullptr;
+  if (llvm::any_of(frame.loops, [](AffineExpr loop) { return !loop; }))
+    return nullptr;
+  return ofScalar(op.getBlock()->getTerminator()->getOperand(result), frame);
+}
+
+const CodeNode *ElementCode::expandReduction(Frame &frame, OpOperand *init, ArrayRef<AffineExpr> at) {
+  uint64_t taken = getDims(at);
+  SmallVector<unsigned> bound;
+  for (auto [loop, size] : llvm::zip_equal(frame.loops, frame.op.getStaticLoopRanges())) {
+    if (loop)
+      continue;
+    std::optional<unsigned> dim = bindLoop(size, taken);
+    if (!dim)
+      return nullptr;
+    taken |= uint64_t(1) << *dim;
+    bound.push_back(*dim);
+    loop = getAffineDimExpr(*dim, frame.op.getContext());
+  }
+  const CodeNode *start = get(init->get(), at);
+  BlockArgument argument = frame.op.getMatchingBlockArgument(init);
+  frame.known[argument] = add(CodeNode(Kind::accumulator, argument.getType()));
+  const CodeNode *body = ofScalar(frame.op.getBlock()->getTerminator()->getOperand(0), frame);
+  if (!body)
+    return nullptr;
+  CodeNode node(Kind::reduction, body->type, frame.op->getResult(0), {start, body});
+  node.bound = bound;
+  return add(std::move(node));
+}
+
+/// Expands an operation of arith or math on tensors.
+const CodeNode *ElementCode::expandElementwise(Operation *op, ArrayRef<AffineExpr> at) {
+  if (!OpTrait::hasElementwiseMappableTraits(op) ||
+      !isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) || op->getNumResults() != 1)
+    return nullptr;
+  CodeNode node(Kind::operation, getElementTypeOrSelf(op->getResult(0)), op->getResult(0));
+  Frame none;
+  for (Value operand : op->getOperands()) {
+    node.operands.push_back(isa<RankedTensorType>(operand.getType()) ? get(operand, at)
+                                                                     : ofScalar(operand, none));
+    if (!node.operands.back())
+      return nullptr;
+  }
+  return add(std::move(node));
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+/// Returns the index that a node is, as an affine expression; null if it is none.
+static AffineExpr toIndex(const CodeNode *node) {
+  if (node->kind == Kind::index)
+    return node->at[0];
+  MLIRContext *context = node->type.getContext();
+  if (node->kind == Kind::constant)
+    if (auto number = dyn_cast<IntegerAttr>(node->constant))
+      return getAffineConstantExpr(number.getValue().getSExtValue(), context);
+  Operation *op = node->getOperation();
+  if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return toIndex(node->operands[0]);
+  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+    return {};
+  AffineExpr lhs = toIndex(node->operands[0]), rhs = toIndex(node->operands[1]);
+  if (!lhs || !rhs)
+    return {};
+  if (isa<arith::MulIOp>(op))
+    return lhs.isSymbolicOrConstant() || rhs.isSymbolicOrConstant() ? lhs * rhs : AffineExpr();
+  return isa<arith::AddIOp>(op) ? lhs + rhs : lhs - rhs;
+}
+
+/// Returns null if the scalar is not computed by code on elements alone.
+const CodeNode *ElementCode::ofScalar(Value scalar, Frame &frame) {
+  if (auto known = frame.known.find(scalar); known != frame.known.end())
+    return known->second;
+  const CodeNode *node = nullptr;
+  Attribute constant;
+  if (auto argument = dyn_cast<BlockArgument>(scalar))
+    node = ofArgument(argument, frame);
+  else if (matchPattern(scalar, m_Constant(&constant)))
+    node = addConstant(constant, scalar.getType());
+  else
+    node = ofOperation(scalar.getDefiningOp(), scalar, frame);
+  return frame.known[scalar] = node;
+}
+
+const CodeNode *ElementCode::ofArgument(BlockArgument argument, Frame &frame) {
+  if (!frame.op || argument.getOwner() != frame.op.getBlock())
+    return addElement(argument, {});
+  OpOperand *operand = frame.op.getMatchingOpOperand(argument);
+  if (!isa<RankedTensorType>(operand->get().getType())) {
+    Frame none;
+    return ofScalar(operand->get(), none);
+  }
+  SmallVector<AffineExpr> at;
+  for (AffineExpr expr : frame.op.getMatchingIndexingMap(operand).getResults())
+    at.push_back(expr.replaceDims(frame.loops));
+  return get(operand->get(), at);
+}
+
+const CodeNode *ElementCode::ofOperation(Operation *op, Value scalar, Frame &frame) {
+  bool isInside = frame.op && frame.op->isProperAncestor(op);
+  if (auto index = dyn_cast<linalg::IndexOp>(op))
+    return isInside ? addIndex(frame.loops[index.getDim()], index.getType()) : nullptr;
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    SmallVector<AffineExpr> at;
+    for (Value operand : extract.getIndices()) {
+      const CodeNode *index = ofScalar(operand, frame);
+      at.push_back(index ? toIndex(index) : AffineExpr());
+      if (!at.back())
+        return nullptr;
+    }
+    return get(extract.getTensor(), at);
+  }
+  if (auto branch = dyn_cast<scf::IfOp>(op); branch && isInside && !branch.getElseRegion().empty()) {
+    unsigned result = cast<OpResult>(scalar).getResultNumber();
+    SmallVector<const CodeNode *> parts{ofScalar(branch.getCondition(), frame),
+                                        ofScalar(branch.thenYield().getOperand(result), frame),
+                                        ofScalar(branch.elseYield().getOperand(result), frame)};
+    if (llvm::is_contained(parts, nullptr))
+      return nullptr;
+    return add(CodeNode(Kind::selection, scalar.getType(), {}, parts));
+  }
+  bool isCode = isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) && isPure(op) &&
+                op->getNumResults() == 1 && op->getNumRegions() == 0;
+  if (!isCode || isa<ShapedType>(scalar.getType()))
+    return isInside ? nullptr : addElement(scalar, {});
+  CodeNode node(Kind::operation, scalar.getType(), scalar);
+  for (Value operand : op->getOperands()) {
+    node.operands.push_back(isa<ShapedType>(operand.getType()) ? nullptr : ofScalar(operand, frame));
+    if (!node.operands.back())
+      return isInside ? nullptr : addElement(scalar, {});
+  }
+  return add(std::move(node));
+}
