@@ -104,7 +104,10 @@ std::optional<ScalarValue> CodeEvaluator::visit(const CodeNode *node) {
         return std::nullopt;
       operands.push_back(*value);
     }
-    return computeScalar(node->getOperation(), operands, rounding);
+    std::optional<ScalarValue> result = computeScalar(node->getOperation(), operands, rounding);
+    if (!result)
+      unknown = node->getOperation();
+    return result;
   }
   }
   llvm_unreachable("all kinds are handled");

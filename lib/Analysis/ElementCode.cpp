@@ -11,6 +11,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
@@ -90,7 +91,6 @@ const CodeNode *ElementCode::addConstant(Attribute constant, Type type) {
 // Indices
 //===----------------------------------------------------------------------===//
 
-/// Returns the largest number that `expr`, whose parts are not negative, can be.
 std::optional<int64_t> ElementCode::getLargest(AffineExpr expr) const {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return constant.getValue() < 0 ? std::nullopt : std::optional(constant.getValue());
@@ -255,15 +255,16 @@ const CodeNode *ElementCode::expand(Value tensor, ArrayRef<AffineExpr> at) {
 const CodeNode *ElementCode::expandLinalg(linalg::LinalgOp op, unsigned result, ArrayRef<AffineExpr> at) {
   OpOperand *init = op.getDpsInitOperand(result);
   AffineMap out = op.getMatchingIndexingMap(init);
-  if (!out.isProjectedPermutation())
+  if (!out.isProjectedPermutation(/*allowZeroInResults=*/true))
     return nullptr;
   Frame frame;
   frame.op = op;
   frame.loops.resize(op.getNumLoops());
-  for (auto [position, expr] : llvm::enumerate(at))
-    frame.loops[out.getDimPosition(position)] = expr;
+  for (auto [loop, expr] : llvm::zip_equal(out.getResults(), at))
+    if (auto dim = dyn_cast<AffineDimExpr>(loop))
+      frame.loops[dim.getPosition()] = expr;
   if (op.getNumReductionLoops() != 0)
-    return op->getNumResults() == 1 ? expandReduction(frame, init, at) : nullptr;
+    return expandReduction(frame, init, at);
   if (llvm::any_of(frame.loops, [](AffineExpr loop) { return !loop; }))
     return nullptr;
   return ofScalar(op.getBlock()->getTerminator()->getOperand(result), frame);
@@ -273,6 +274,8 @@ const CodeNode *ElementCode::expandReduction(Frame &frame, OpOperand *init, Arra
   uint64_t taken = getDims(at);
   SmallVector<unsigned> bound;
   for (auto [loop, size] : llvm::zip_equal(frame.loops, frame.op.getStaticLoopRanges())) {
+    if (!loop && size == 1)
+      loop = getAffineConstantExpr(0, frame.op.getContext());
     if (loop)
       continue;
     std::optional<unsigned> dim = bindLoop(size, taken);
@@ -283,12 +286,16 @@ const CodeNode *ElementCode::expandReduction(Frame &frame, OpOperand *init, Arra
     loop = getAffineDimExpr(*dim, frame.op.getContext());
   }
   const CodeNode *start = get(init->get(), at);
+  for (OpOperand &other : frame.op.getDpsInitsMutable())
+    frame.known[frame.op.getMatchingBlockArgument(&other)] = nullptr; // accumulates something else
   BlockArgument argument = frame.op.getMatchingBlockArgument(init);
-  frame.known[argument] = add(CodeNode(Kind::accumulator, argument.getType()));
-  const CodeNode *body = ofScalar(frame.op.getBlock()->getTerminator()->getOperand(0), frame);
-  if (!body)
-    return nullptr;
-  CodeNode node(Kind::reduction, body->type, frame.op->getResult(0), {start, body});
+  frame.known[argument] = bound.empty() ? start : add(CodeNode(Kind::accumulator, argument.getType()));
+  const CodeNode *body = ofScalar(
+      frame.op.getBlock()->getTerminator()->getOperand(init->getOperandNumber() - frame.op.getNumDpsInputs()),
+      frame);
+  if (!body || bound.empty())
+    return body;
+  CodeNode node(Kind::reduction, body->type, frame.op.getTiedOpResult(init), {start, body});
   node.bound = bound;
   return add(std::move(node));
 }

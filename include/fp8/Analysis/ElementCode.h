@@ -64,6 +64,9 @@ public:
   /// looked into: their elements are read.
   const CodeNode *get(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> at);
   llvm::ArrayRef<int64_t> getSizes() const { return sizes; }
+  /// Returns the largest number that `expr`, whose parts are not negative, can be; nothing if it is not
+  /// known.
+  std::optional<int64_t> getLargest(mlir::AffineExpr expr) const;
 
 private:
   /// An iteration of a linalg operation.
@@ -89,7 +92,6 @@ private:
   std::optional<llvm::SmallVector<mlir::AffineExpr>>
   stepThroughView(mlir::Operation *op, llvm::ArrayRef<mlir::AffineExpr> at) const;
   mlir::AffineExpr simplify(mlir::AffineExpr expr) const;
-  std::optional<int64_t> getLargest(mlir::AffineExpr expr) const;
   std::optional<unsigned> bindLoop(int64_t size, uint64_t taken);
 
   llvm::SmallVector<int64_t> sizes;
@@ -114,6 +116,8 @@ public:
 
   /// Returns the value of `node` for these indices; nothing if it is not known or not defined.
   std::optional<ScalarValue> compute(const CodeNode *node, llvm::ArrayRef<int64_t> indices);
+  /// Returns an operation that had no value, if one had none so far.
+  mlir::Operation *getUnknown() const { return unknown; }
 
 private:
   std::optional<ScalarValue> computeNode(const CodeNode *node);
@@ -125,6 +129,7 @@ private:
   Rounding rounding;
   llvm::SmallVector<int64_t> indices;
   std::optional<ScalarValue> accumulated;
+  mlir::Operation *unknown = nullptr;
   std::map<std::pair<const CodeNode *, std::vector<int64_t>>, std::optional<ScalarValue>> known;
 };
 

@@ -18,7 +18,7 @@ namespace fp8 {
 /// A number: a float of any type as an f64, or an integer of its width (an index has 64 bits).
 using ScalarValue = std::variant<double, llvm::APInt>;
 
-/// What becomes of the result of an operation on floats.
+/// The rounding of the result of an operation on floats.
 enum class Rounding {
   toType, ///< it is rounded to its type, to nearest even
   none    ///< it stays an f64, as if every float type were f64
