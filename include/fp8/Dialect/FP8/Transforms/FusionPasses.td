@@ -293,6 +293,88 @@ def FuseEpilogues : Pass<"fp8-fuse-epilogues", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect", "::mlir::arith::ArithDialect"];
 }
 
+def FuseAttention : Pass<"fp8-fuse-attention", "::mlir::func::FuncOp"> {
+  let summary = "make attention, and its backward pass, one operation each";
+  let description = [{
+    Before: matmuls are `fp8.matmul`; forward and backward are one function.
+    After: two matmuls with a softmax between them, along the dimension that the second one sums over, are one
+    `fp8.attention`, and the five matmuls of their backward pass one `fp8.attention_grad`. No tensor has an element for
+    each score any more. The regions are the program's own code on a row, operation by operation, so results are the
+    same bits. Statistics of rows that the backward pass needs are results of the forward operation.
+
+    The code around the softmax, and how it is divided into operations, does not matter: the code of an element of the
+    probabilities is expanded to one expression of its indices, and a place counts as attention only if that expression,
+    evaluated on rows of numbers, is a softmax of the scores after scale, bias and mask.
+
+    A place stays written out if its matmuls are in FP8, if something else reads its scores or probabilities, or if it is
+    no attention: a softmax along another dimension, scores of other rows or in another order, another function. An
+    optimization remark of the category `fp8-attention` at the matmul of the scores says what became of every place, and
+    why. A place of a site that `require` matches and that stays written out is an error.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-fuse-attention))'
+    #row = affine_map<(i, j) -> (i, j)>
+    #stat = affine_map<(i, j) -> (i)>
+    func.func @f(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x8xf32>) -> tensor<4x8xf32> {
+      %zero = arith.constant 0.0 : f32
+      %lowest = arith.constant 0xFF800000 : f32
+      %rows = tensor.empty() : tensor<4x6xf32>
+      %stats = tensor.empty() : tensor<4xf32>
+      %out = tensor.empty() : tensor<4x8xf32>
+      %s = fp8.matmul ins(%q, %k : tensor<4x8xf32>, tensor<6x8xf32>) outs(%rows : tensor<4x6xf32>)
+        {indexing_maps = [affine_map<(i, j, d) -> (i, d)>, affine_map<(i, j, d) -> (j, d)>,
+                          affine_map<(i, j, d) -> (i, j)>]} -> tensor<4x6xf32>
+      %below = linalg.fill ins(%lowest : f32) outs(%stats : tensor<4xf32>) -> tensor<4xf32>
+      %max = linalg.generic {indexing_maps = [#row, #stat], iterator_types = ["parallel", "reduction"]}
+          ins(%s : tensor<4x6xf32>) outs(%below : tensor<4xf32>) {
+        ^bb0(%e: f32, %acc: f32):
+          %m = arith.maximumf %acc, %e : f32
+          linalg.yield %m : f32
+      } -> tensor<4xf32>
+      %exp = linalg.generic {indexing_maps = [#row, #stat, #row], iterator_types = ["parallel", "parallel"]}
+          ins(%s, %max : tensor<4x6xf32>, tensor<4xf32>) outs(%rows : tensor<4x6xf32>) {
+        ^bb0(%e: f32, %m: f32, %o: f32):
+          %x = arith.subf %e, %m : f32
+          %y = math.exp %x : f32
+          linalg.yield %y : f32
+      } -> tensor<4x6xf32>
+      %none = linalg.fill ins(%zero : f32) outs(%stats : tensor<4xf32>) -> tensor<4xf32>
+      %sum = linalg.generic {indexing_maps = [#row, #stat], iterator_types = ["parallel", "reduction"]}
+          ins(%exp : tensor<4x6xf32>) outs(%none : tensor<4xf32>) {
+        ^bb0(%e: f32, %acc: f32):
+          %m = arith.addf %acc, %e : f32
+          linalg.yield %m : f32
+      } -> tensor<4xf32>
+      %p = linalg.generic {indexing_maps = [#row, #stat, #row], iterator_types = ["parallel", "parallel"]}
+          ins(%exp, %sum : tensor<4x6xf32>, tensor<4xf32>) outs(%rows : tensor<4x6xf32>) {
+        ^bb0(%e: f32, %l: f32, %o: f32):
+          %x = arith.divf %e, %l : f32
+          linalg.yield %x : f32
+      } -> tensor<4x6xf32>
+      %y = fp8.matmul ins(%p, %v : tensor<4x6xf32>, tensor<6x8xf32>) outs(%out : tensor<4x8xf32>)
+        {indexing_maps = [affine_map<(i, e, j) -> (i, j)>, affine_map<(i, e, j) -> (j, e)>,
+                          affine_map<(i, e, j) -> (i, e)>]} -> tensor<4x8xf32>
+      return %y : tensor<4x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %1 = fp8.attention ins(%arg0, %arg1, %arg2 : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6x8xf32>) outs(%0 : tensor<4x8xf32>) {...} rows {
+    ^bb0(%arg3: index, %arg4: tensor<6xf32>):
+      ...
+      fp8.yield %2 : tensor<6xf32>
+    } -> tensor<4x8xf32>
+    return %1 : tensor<4x8xf32>
+    ```
+  }];
+  let options = [Option<"require", "require", "std::string", "\"\"",
+                        "regex of sites: one of them whose attention stays written out is an error">];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def ExplainFusion : Pass<"fp8-explain-fusion", "::mlir::func::FuncOp"> {
   let summary = "tell which tensors are still written by one operation and read by another, and why";
   let description = [{
