@@ -6,6 +6,7 @@
 // vanish.
 
 #include "fp8/Analysis/ElementCode.h"
+#include "ReshapedIndices.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -145,41 +146,6 @@ std::optional<unsigned> ElementCode::bindLoop(int64_t size, uint64_t taken) {
     return std::nullopt;
   sizes.push_back(size);
   return sizes.size() - 1;
-}
-
-static SmallVector<AffineExpr> collapse(ArrayRef<ReassociationIndices> groups, ArrayRef<int64_t> sizes,
-                                        ArrayRef<AffineExpr> at, MLIRContext *context) {
-  SmallVector<AffineExpr> joined;
-  for (const ReassociationIndices &group : groups) {
-    AffineExpr index = getAffineConstantExpr(0, context);
-    for (int64_t dim : group)
-      index = sizes[dim] == 1 ? index : index * sizes[dim] + at[dim];
-    joined.push_back(index);
-  }
-  return joined;
-}
-
-static SmallVector<AffineExpr> expandIndices(ArrayRef<ReassociationIndices> groups, ArrayRef<int64_t> sizes,
-                                             ArrayRef<AffineExpr> at, MLIRContext *context) {
-  SmallVector<AffineExpr> split(sizes.size(), getAffineConstantExpr(0, context));
-  for (auto [group, index] : llvm::zip_equal(groups, at)) {
-    auto full = llvm::to_vector(llvm::make_filter_range(group, [&](int64_t dim) { return sizes[dim] != 1; }));
-    AffineExpr rest = index;
-    for (int64_t dim : llvm::reverse(full)) {
-      bool isFirst = dim == full.front();
-      split[dim] = isFirst ? rest : rest % sizes[dim];
-      rest = isFirst ? rest : rest.floorDiv(sizes[dim]);
-    }
-  }
-  return split;
-}
-
-/// Returns whether only the first dimension of each group may be of unknown size.
-static bool haveInnerSizes(ArrayRef<ReassociationIndices> groups, ArrayRef<int64_t> sizes) {
-  return llvm::all_of(groups, [&](const ReassociationIndices &group) {
-    return llvm::none_of(ArrayRef(group).drop_front(group.empty() ? 0 : 1),
-                         [&](int64_t dim) { return ShapedType::isDynamic(sizes[dim]); });
-  });
 }
 
 /// Returns where the element `at` of a view lies in the tensor that it is of; nothing for other operations.

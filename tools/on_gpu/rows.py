@@ -58,5 +58,5 @@ def attempt(case: str, measure: Callable[..., dict[str, Any]], *arguments: Any) 
         return Row(case, OK if values.pop("ok", True) else WRONG, values=values)
     except LeftOut as reason:
         return Row(case, LEFT_OUT, str(reason))
-    except Exception as error:  # Whatever it is, the other cases go on.
+    except Exception as error:  # The other cases go on after any error.
         return Row(case, FAILED, sentence(error))

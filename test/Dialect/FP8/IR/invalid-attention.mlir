@@ -1,4 +1,4 @@
-// What the verifiers of attention refuse.
+// The errors of the verifiers of attention.
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics -allow-unregistered-dialect
 
 func.func @number_of_maps(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x24xf32>, %o: tensor<4x24xf32>) {

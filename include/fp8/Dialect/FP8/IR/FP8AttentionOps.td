@@ -98,8 +98,6 @@ def FP8_AttentionOp : FP8_AttentionBaseOp<"attention"> {
     Preconditions: maps of query, key, value and output are projected permutations; the map of an input has key
     dimensions as they are, and functions of outer dimensions; sizes of one dimension agree.
 
-    Tiling: outer and width dimensions, without further results.
-
     Becomes: `fp8-decompose-attention` makes matmuls and a loop over the rows of it.
 
     Example:
@@ -196,8 +194,6 @@ def FP8_AttentionGradOp : FP8_AttentionBaseOp<"attention_grad"> {
     `sites`: what the five products are in the program, in the order S, G, value_grad, query_grad, key_grad.
 
     Preconditions: as for `fp8.attention`; each gradient has the dimensions of its tensor.
-
-    Tiling: outer dimensions that every result has.
 
     Becomes: `fp8-decompose-attention` makes matmuls and a loop over the rows of it.
 

@@ -61,7 +61,7 @@ def _same(node: Node) -> Any:
 
 
 def mark(node: Node) -> str | None:
-    """What the name of a node's line begins with, if it is such a cast."""
+    """The beginning of the name of a node's line, if the node is such a cast."""
     return f"{_MARK}{node.meta[NUMBER]}" if NUMBER in node.meta else None
 
 

@@ -18,7 +18,23 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import _convolutions, _division, _empty, _exact, _extremes, _halves, _indexing, _limits, _orders, _pooling, _ranges, _roundings, _scalars, _special
+from . import (
+    _convolutions,
+    _division,
+    _empty,
+    _exact,
+    _extremes,
+    _groups,
+    _halves,
+    _indexing,
+    _limits,
+    _orders,
+    _pooling,
+    _ranges,
+    _roundings,
+    _scalars,
+    _special,
+)
 
 aten = torch.ops.aten
 
@@ -60,8 +76,8 @@ def table() -> dict[Any, Callable[..., Any]]:
     # Registered by the library when it is imported.
     return {
         **_fixed(),
-        libraries.grouped_mm_fallback.default: _grouped_product,
-        libraries.grouped_mm_fallback_backward.default: _grouped_product_backward,
+        libraries.grouped_mm_fallback.default: _groups.product,
+        libraries.grouped_mm_fallback_backward.default: _groups.product_backward,
     }
 
 
@@ -78,7 +94,7 @@ def _fixed() -> dict[Any, Callable[..., Any]]:
     result.update(_division.RULES)
     result.update(_limits.RULES)
     result.update(_extremes.RULES)
-    for rules in (_indexing.RULES, _convolutions.RULES, _special.RULES, _orders.RULES, _exact.RULES):
+    for rules in (_indexing.RULES, _convolutions.RULES, _special.RULES, _orders.RULES, _exact.RULES, _groups.RULES):
         result.update(rules)
     return _empty.kept(_ranges.checked(_scalars.with_a_dimension(result)))
 
@@ -298,41 +314,6 @@ def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
     return hot.sum(-1).to(x.dtype)
 
 
-# Products of groups of rows (mixtures of experts), written as the compiler knows them: row t is of
-# group g where start[g] <= t < end[g], and each start is the end before it.
-
-
-def _rows_of_groups(x: Tensor, ends: Tensor) -> Tensor:
-    """[group, row, column], with zeros in the rows of other groups."""
-    starts = torch.cat([ends.new_zeros(1), ends[:-1]])
-    row = torch.arange(x.shape[0], device=x.device, dtype=ends.dtype)
-    mask = (starts[:, None] <= row) & (row < ends[:, None])
-    return torch.where(mask[:, :, None], x, torch.zeros((), dtype=x.dtype))
-
-
-def _grouped_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
-    """Each group's rows times its own matrix: [S, K] x [G, K, N]."""
-    groups, k, n = weight.shape
-    rows = _rows_of_groups(x, ends).permute(1, 0, 2).reshape(x.shape[0], groups * k)
-    return rows @ weight.reshape(groups * k, n)
-
-
-def _grouped_product_backward(x: Tensor, weight: Tensor, ends: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    rows, gradients = _rows_of_groups(x, ends), _rows_of_groups(grad, ends)
-    return _grouped_product(grad, weight.transpose(1, 2), ends), torch.bmm(rows.transpose(1, 2), gradients)
-
-
-def _grouped_mm(x: Tensor, weight: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: torch.dtype | None = None) -> Tensor:
-    """torch.nn.functional.grouped_mm: rows in groups times matrices, or both in groups along the contracted dimension."""
-    if offs is None or bias is not None or out_dtype not in (None, x.dtype):
-        return NotImplemented
-    if x.dim() == 2 and weight.dim() == 3:
-        return _grouped_product(x, weight, offs)
-    if x.dim() == 2 and weight.dim() == 2:
-        return torch.bmm(_rows_of_groups(x.t(), offs).transpose(1, 2), _rows_of_groups(weight, offs))
-    return NotImplemented
-
-
 def _vector_norm(x: Tensor, order: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
     """Of bf16 and f16 in f32, as in PyTorch; torch-mlir rounds the squares."""
     if x.dtype not in _halves.HALVES:
@@ -407,7 +388,6 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten.hypot.default: _hypot,
     aten.histc.default: _histc,
     aten.native_dropout.default: _native_dropout,
-    aten._grouped_mm.default: _grouped_mm,
     aten.linalg_vector_norm.default: _vector_norm,
     aten._weight_norm_interface_backward.default: _weight_norm_backward,
     aten._transformer_encoder_layer_fwd.default: _transformer_encoder_layer,

@@ -42,7 +42,7 @@ except ImportError as error:
 #: As the compiler writes it.
 _LINE_OF_INPUT = re.compile(r" \(<stdin>:\d+:\d+\)|<stdin>:\d+:\d+")
 
-#: What helps where there is no other way to write an operation.
+#: The advice where there is no other way to write an operation.
 _LEAVE = "under torch.compile, a function with @torch.compiler.disable leaves it to PyTorch"
 
 #: The annotations of a node, beside those of the user's: the path of its module, and the file and number of its line.

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Decompositions of orthogonal polynomials whose degree is a tensor, in f64 and rounded once.
 
-Those of Chebyshev are cosines of multiples of an angle, for large arguments hyperbolic ones; those of Hermite have a
-largest degree in PyTorch, and so many steps here.
+Chebyshev's are cosines of multiples of an angle, for large arguments hyperbolic ones; Hermite's have a largest degree
+in PyTorch, and so many steps here.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return torch.where(mask, source.reshape(-1)[place].reshape(x.shape), x)
 
 
-#: What PyTorch begins a segment with.
+#: The numbers that PyTorch begins a segment with.
 _BEGIN = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
 
 
