@@ -180,9 +180,10 @@ func.func @dynamic_queries(%q: tensor<?x16xf32>, %k: tensor<8x16xf32>, %o: tenso
 // LONG-LABEL: func.func @dynamic_keys
 // LONG: scf.for %[[I:.+]] = %c0 to %c40 step %c8 iter_args
 // LONG: linalg.generic
-// LONG: linalg.index 1
 // LONG: %[[FIRST:.+]] = linalg.index 0
-// LONG: arith.addi %[[I]], %[[FIRST]]
+// LONG: %[[QUERY:.+]] = arith.addi %[[I]], %[[FIRST]]
+// LONG: %[[KEY:.+]] = linalg.index 1
+// LONG: arith.cmpi ugt, %[[KEY]], %[[QUERY]]
 #q = affine_map<(i, j, d, e) -> (i, d)>
 #k = affine_map<(i, j, d, e) -> (j, d)>
 #v = affine_map<(i, j, d, e) -> (j, e)>
