@@ -80,7 +80,7 @@ def DecomposeAttention : Pass<"fp8-decompose-attention", "mlir::func::FuncOp"> {
 
     Example:
     ```mlir
-    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-decompose-attention{block-elements=8},canonicalize,cse))'
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-decompose-attention{block-elements=16},canonicalize,cse))'
     func.func @f(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x16xf32>, %o: tensor<4x16xf32>) -> tensor<4x16xf32> {
       %0 = fp8.attention ins(%q, %k, %v : tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>)
           outs(%o : tensor<4x16xf32>)
@@ -103,25 +103,25 @@ def DecomposeAttention : Pass<"fp8-decompose-attention", "mlir::func::FuncOp"> {
     #output = affine_map<(i, j, e) -> (i, e)>
     func.func @f(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x16xf32>, %o: tensor<4x16xf32>) -> tensor<4x16xf32> {
       %c0 = arith.constant 0 : index
-      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
       %c4 = arith.constant 4 : index
-      %0 = scf.for %i = %c0 to %c4 step %c1 iter_args(%outs = %o) -> (tensor<4x16xf32>) {
-        %qs = tensor.extract_slice %q[%i, 0] [1, 16] [1, 1] : tensor<4x16xf32> to tensor<1x16xf32>
-        %init = tensor.empty() : tensor<1x8xf32>
-        %s = fp8.matmul ins(%qs, %k : tensor<1x16xf32>, tensor<8x16xf32>) outs(%init : tensor<1x8xf32>)
-            {indexing_maps = [#left, #right, #out]} -> tensor<1x8xf32>
-        %p = scf.forall (%r) in (1) shared_outs(%rows = %init) -> (tensor<1x8xf32>) {
-          %row_s = tensor.extract_slice %s[%r, 0] [1, 8] [1, 1] : tensor<1x8xf32> to tensor<8xf32>
+      %0 = scf.for %i = %c0 to %c4 step %c2 iter_args(%outs = %o) -> (tensor<4x16xf32>) {
+        %qs = tensor.extract_slice %q[%i, 0] [2, 16] [1, 1] : tensor<4x16xf32> to tensor<2x16xf32>
+        %init = tensor.empty() : tensor<2x8xf32>
+        %s = fp8.matmul ins(%qs, %k : tensor<2x16xf32>, tensor<8x16xf32>) outs(%init : tensor<2x8xf32>)
+            {indexing_maps = [#left, #right, #out]} -> tensor<2x8xf32>
+        %p = scf.forall (%r) in (2) shared_outs(%rows = %init) -> (tensor<2x8xf32>) {
+          %row_s = tensor.extract_slice %s[%r, 0] [1, 8] [1, 1] : tensor<2x8xf32> to tensor<8xf32>
           %row = tensor.empty() : tensor<8xf32>
           %row_p = linalg.exp ins(%row_s : tensor<8xf32>) outs(%row : tensor<8xf32>) -> tensor<8xf32>
           scf.forall.in_parallel {
-            tensor.parallel_insert_slice %row_p into %rows[%r, 0] [1, 8] [1, 1] : tensor<8xf32> into tensor<1x8xf32>
+            tensor.parallel_insert_slice %row_p into %rows[%r, 0] [1, 8] [1, 1] : tensor<8xf32> into tensor<2x8xf32>
           }
         } {fp8.row_elements = 8 : i64}
-        %part = tensor.extract_slice %outs[%i, 0] [1, 16] [1, 1] : tensor<4x16xf32> to tensor<1x16xf32>
-        %y = fp8.matmul ins(%p, %v : tensor<1x8xf32>, tensor<8x16xf32>) outs(%part : tensor<1x16xf32>)
-            {indexing_maps = [#out, #values, #output]} -> tensor<1x16xf32>
-        %next = tensor.insert_slice %y into %outs[%i, 0] [1, 16] [1, 1] : tensor<1x16xf32> into tensor<4x16xf32>
+        %part = tensor.extract_slice %outs[%i, 0] [2, 16] [1, 1] : tensor<4x16xf32> to tensor<2x16xf32>
+        %y = fp8.matmul ins(%p, %v : tensor<2x8xf32>, tensor<8x16xf32>) outs(%part : tensor<2x16xf32>)
+            {indexing_maps = [#out, #values, #output]} -> tensor<2x16xf32>
+        %next = tensor.insert_slice %y into %outs[%i, 0] [2, 16] [1, 1] : tensor<2x16xf32> into tensor<4x16xf32>
         scf.yield %next : tensor<4x16xf32>
       }
       return %0 : tensor<4x16xf32>
