@@ -51,7 +51,8 @@ class Memory:
         return library.prepare(entry)
 
     def zeros(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        return self.new(shape, strides_of(shape), dtype).zero_()
+        # A torch.Size is refused: only tuples themselves are taken.
+        return self.new(tuple(shape), strides_of(shape), dtype).zero_()
 
     def put(self, tensor: Tensor) -> Tensor:
         """A tensor of values that is kept here: itself, or a copy if it lies elsewhere."""
