@@ -120,6 +120,19 @@ def test_polynomials(function):
     check_values(values, x, values(x), rtol=1e-11)
 
 
+@pytest.mark.parametrize("value", [5.0, -5.5, 0.0, -0.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_signs_of_constants(value, dtype):
+    """Passes of torch-mlir compute with constants, and some have another result than the code at run time."""
+
+    def function(x):
+        constant = torch.full((), value, dtype=dtype)
+        return [x * constant.trunc(), x * constant.sign(), x * torch.full((2,), value, dtype=dtype).fix(), x.sign(), x.trunc()]
+
+    x = torch.tensor([2.5, -3.5], dtype=dtype)
+    check_values(function, x, function(x), rtol=0, atol=0)
+
+
 def test_zeta():
     x, q = torch.tensor([[0.5], [1.0], [1.5], [2.0], [3.0], [5.0], [20.0], [60.0], [300.0]]).double(), torch.cat([normal(9) * 5, torch.arange(-2, 3)]).double()
     # PyTorch's series of negative numbers loses digits.

@@ -212,6 +212,19 @@ def _angle(x: Tensor) -> Any:
     return torch.where(x.isnan(), x, value)
 
 
+# torch-mlir folds the sign of a constant to 0, or dies of it.
+
+
+def _sign(x: Tensor) -> Tensor:
+    if x.dtype == torch.bool:
+        return x.clone()
+    return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+
+
+def _trunc(x: Tensor) -> Tensor:
+    return torch.where(x < 0, x.ceil(), x.floor()) if x.is_floating_point() else x.clone()
+
+
 def _signbit(x: Tensor) -> Tensor:
     """By the inverse of zeros; a NaN's sign cannot be seen."""
     return (x < 0) | ((x == 0) & (1 / x < 0)) if x.is_floating_point() else x < 0
@@ -252,6 +265,8 @@ RULES: dict[Any, Callable[..., Any]] = {
     aten.reciprocal.default: _reciprocal,
     aten.angle.default: _angle,
     aten.signbit.default: _signbit,
+    aten.sign.default: _sign,
+    aten.trunc.default: _trunc,
     aten.copysign.Tensor: _copysign,
     aten.copysign.Scalar: _copysign_of_number,
     aten.fmin.default: _smaller_number,
