@@ -68,10 +68,10 @@ def check_same(given, wanted):
 
 def check_near(given, wanted):
     """Tensor cores for FP8 keep 13 bits of the first step's sums; of them come new weights, of which one may be rounded to
-    another number of E4M3 in later steps.
+    another number of E4M3 in later steps: 1/16 of a weight of 3 times a number of 3.5, of sums up to 20.
     """
     for step, (a, b) in enumerate(zip(given[0], wanted[0])):
-        np.testing.assert_allclose(a, b, rtol=0, atol=2.0 ** (-4 if step else -9) * np.abs(b).max())
+        np.testing.assert_allclose(a, b, rtol=0, atol=2.0 ** (-5 if step else -9) * np.abs(b).max())
     for a, b in zip([given[1], *given[2].values()], [wanted[1], *wanted[2].values()]):
         np.testing.assert_allclose(a, b, rtol=0, atol=2.0**-9 * np.abs(b).max())
 

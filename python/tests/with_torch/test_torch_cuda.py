@@ -347,7 +347,7 @@ def test_graphs_of_cuda_tensors_are_compiled(monkeypatch):
             torch.compile(model, backend=backend)(ids)
     library = backend.graphs[0].library
     assert (library.device, library.target) == ("cuda:0", "sm_90a")
-    # Of the linear layer, the convolution and the output; attention's are kept.
+    # The linear layer, the convolution and the output have FP8 matmuls; attention's are kept.
     assert len(backend.report().fp8) >= 2
     # Eager PyTorch's kernel draws the mask, whose numbers are others than bernoulli_'s.
     assert [node.target for node in draws] == [torch.ops.aten.native_dropout.default]

@@ -53,7 +53,7 @@ struct AttentionParts {
   std::string reason;
   AttentionDims dims;
   Operand query, key, value, output;
-  /// Of the backward pass, if there is one.
+  /// The matmuls and code of the backward pass, if there is one.
   bool hasGradients = false;
   Operand outputGrad;
   MatmulOp probabilityGrad; ///< the row of gradients of the probabilities

@@ -89,7 +89,7 @@ def _hankel(order: int, x: Tensor) -> tuple[Tensor, Tensor]:
     im = -weights * v / (2 * (size + 1)).sqrt() / size
     p, q = ((re - 2 * v * im).sum(-1), (im + 2 * v * re).sum(-1)) if order else (re.sum(-1), im.sum(-1))
     factor = 2 / (math.pi * x.sqrt())
-    # Of the angle x - pi / 4, and for the order 1 less by a right angle.
+    # Sine and cosine are of the angle x - pi / 4, less by a right angle for order 1.
     cos, sin = (x.cos() + x.sin()) / math.sqrt(2), (x.sin() - x.cos()) / math.sqrt(2)
     cos, sin = (sin, -cos) if order else (cos, sin)
     return factor * (p * cos - q * sin), factor * (p * sin + q * cos)

@@ -212,7 +212,7 @@ def _angle(x: Tensor) -> Any:
     return torch.where(x.isnan(), x, value)
 
 
-# torch-mlir folds the sign of a constant to 0, or dies of it.
+# torch-mlir has trunc as a product with the sign, and takes the sign of a constant as 0.
 
 
 def _sign(x: Tensor) -> Tensor:
