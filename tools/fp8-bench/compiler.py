@@ -79,15 +79,17 @@ class Program:
         return self.last
 
 
-def values(shape: tuple[int, ...], deviation: float, kind: str = "F32") -> Tensor:
-    """A tensor in F32 or BF16 of numbers from a fixed seed. 65,521 of them (a prime) are repeated:
-    the speed of a product does not depend on its operands."""
+def values(shape: tuple[int, ...], deviation: float, kind: str = "F32", first: float | None = None) -> Tensor:
+    """A tensor in F32 or BF16 of numbers from a fixed seed, the first one replaced by `first`. 65,521 of them
+    (a prime) are repeated: the speed of a product depends on the size of its operands at most."""
     count = 1
     for size in shape:
         count *= size
     draw = random.Random(0)
     few = array.array("f", (draw.gauss(0.0, deviation) for _ in range(min(count, 65_521))))
     data = (few * (count // max(len(few), 1) + 1))[:count]
+    if first is not None:
+        data[0] = first
     if kind == "BF16":
         return kind, shape, array.array("H", data.tobytes())[1::2]
     return kind, shape, data

@@ -474,10 +474,11 @@ def ExpandCasts : Pass<"fp8-expand-casts"> {
     ```mlir
     func.func @f(%x: f8E5M2) -> f16 {
       %b = arith.bitcast %x : f8E5M2 to i8
-      %w = arith.extsi %b : i8 to i32
+      %w = arith.extsi %b : i8 to i16
       ...
-      %rf = arith.bitcast %r : i32 to f32
-      %y = arith.truncf %rf : f32 to f16
+      %h = arith.bitcast %s : i16 to f16
+      %f = arith.extf %h : f16 to f32
+      %y = arith.truncf %f : f32 to f16
       return %y : f16
     }
     ```

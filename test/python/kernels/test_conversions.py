@@ -6,6 +6,7 @@
 Every 8-bit and 16-bit input; f32 around every value at which a rounding turns, and strided through all of
 its bits. `test/python/numerics/all_f32.py` takes all 2^32.
 """
+import platform
 import subprocess
 import sys
 
@@ -75,6 +76,19 @@ def test_conversions(compiled, name):
         wrong = conversions.wrong_codes(got, codes)
         first = [(values[i], got.ravel()[i], hex(np.ravel(codes)[i])) for i in wrong[:5]]
         assert not len(wrong), f"{len(wrong)} differ in {type_name} (input, got, expected): {first}"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names a processor of x86-64")
+@pytest.mark.parametrize("fmt", [*FP8, F16], ids=lambda fmt: fmt.name)
+def test_widening_without_instructions_of_f16(bin_dir, tmp_path, fmt):
+    """x86-64-v2 has no instruction that widens f16, by way of which FP8 is decoded."""
+    codes = np.arange(1 << fmt.bits).astype(fmt.code_type)
+    values = codes.view(conversions.DTYPES[fmt])
+    entry = conversions.Entry("widen", len(values), fmt.name)
+    entry.convert("extf", SINGLE, lambda _: SINGLE.round(fmt.decode(codes)))
+    program = Program(bin_dir, tmp_path, entry.text, "--recipe=none", "--cpu=x86-64-v2")
+    (wide,) = program.call("widen", *entry.inputs(values))
+    assert not len(conversions.wrong_codes(wide, entry.expected[0](values)))
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -39,6 +39,13 @@ uint32_t bitsOf(float value) {
   return bits;
 }
 
+/// Returns the constant `value`, for each element if `like` is a vector.
+Value buildConstant(OpBuilder &builder, Location loc, Type like, TypedAttr value) {
+  if (auto vector = dyn_cast<VectorType>(like))
+    value = DenseElementsAttr::get(vector.clone(value.getType()), ArrayRef<Attribute>(value));
+  return arith::ConstantOp::create(builder, loc, value);
+}
+
 /// Shorthand for arithmetic on i32 and f32 of one shape.
 class Arithmetic {
 public:
@@ -68,11 +75,7 @@ public:
   }
 
 private:
-  Value constant(TypedAttr value) {
-    if (auto vector = dyn_cast<VectorType>(like))
-      value = DenseElementsAttr::get(vector.clone(value.getType()), ArrayRef<Attribute>(value));
-    return arith::ConstantOp::create(builder, loc, value);
-  }
+  Value constant(TypedAttr value) { return buildConstant(builder, loc, like, value); }
 
   OpBuilder &builder;
   Location loc;
@@ -102,24 +105,38 @@ Value fp8::buildEncodeFP8(OpBuilder &builder, Location loc, Value value, FloatTy
   return arith::BitcastOp::create(builder, loc, a.as(format), byte);
 }
 
+/// Returns the bits of the f16 that an E4M3 byte, widened to i16 with its sign, is when shifted into place:
+/// its exponent has the bias of E4M3, and the byte's NaN is NaN.
+static Value placeE4M3(OpBuilder &builder, Location loc, Value wide) {
+  auto constant = [&](int16_t value) {
+    return buildConstant(builder, loc, wide.getType(), builder.getI16IntegerAttr(value));
+  };
+  Value shifted = arith::ShLIOp::create(builder, loc, wide, constant(7));
+  // The last bit of the sign stays where it is.
+  Value placed = arith::AndIOp::create(builder, loc, shifted, constant(static_cast<int16_t>(0xBF80)));
+  Value magnitude = arith::AndIOp::create(builder, loc, wide, constant(0x7F));
+  Value isNaN = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, magnitude, constant(0x7F));
+  Value special = arith::SelectOp::create(builder, loc, isNaN, constant(0x7C00), constant(0));
+  return arith::OrIOp::create(builder, loc, placed, special);
+}
+
 Value fp8::buildDecodeFP8(OpBuilder &builder, Location loc, Value value) {
-  FormatBits f(cast<FloatType>(getElementTypeOrSelf(value)));
+  // By way of f16, whose subnormals processors widen at full speed: an f32 that is subnormal would take an
+  // assist of microcode in each operation.
+  bool isE5M2 = isa<Float8E5M2Type>(getElementTypeOrSelf(value));
   Arithmetic a(builder, loc, value.getType());
   Value byte = arith::BitcastOp::create(builder, loc, a.as(builder.getI8Type()), value);
-  Value wide = arith::ExtSIOp::create(builder, loc, a.as(builder.getI32Type()), byte);
-
-  // Shifted into place the bits are an f32 whose exponent has the bias of FP8; a multiplication by
-  // a power of two corrects that, also for subnormals. The last bit of the sign stays where it is.
-  Value shifted = a.apply<arith::ShLIOp>(wide, a.integer(f.shift()));
-  Value placed = a.apply<arith::AndIOp>(shifted, a.integer(0x80000000u | (0x7Fu << f.shift())));
-  Value number = a.toBits(a.apply<arith::MulFOp>(a.toReal(placed), a.real(std::ldexp(1.0f, 127 - f.bias))));
-
-  // E5M2 has Inf and NaN from 0x7C on, E4M3 one NaN, 0x7F: their mantissas are in place.
-  uint32_t firstSpecial = f.bias == 15 ? 0x7C : 0x7F;
-  Value magnitude = a.apply<arith::AndIOp>(wide, a.integer(0x7F));
-  Value isSpecial = a.compare(arith::CmpIPredicate::uge, magnitude, a.integer(firstSpecial));
-  Value special = a.select(isSpecial, a.integer(0x7F800000), a.integer(0));
-  return a.toReal(a.apply<arith::OrIOp>(number, special));
+  Value wide = arith::ExtSIOp::create(builder, loc, a.as(builder.getI16Type()), byte);
+  Value half;
+  if (isE5M2) // the upper half of an f16
+    half = arith::ShLIOp::create(builder, loc, wide,
+                                 buildConstant(builder, loc, byte.getType(), builder.getI16IntegerAttr(8)));
+  else
+    half = placeE4M3(builder, loc, wide);
+  half = arith::BitcastOp::create(builder, loc, a.as(builder.getF16Type()), half);
+  Value number = arith::ExtFOp::create(builder, loc, a.as(builder.getF32Type()), half);
+  // The biases of f16 and E4M3 are 15 and 7.
+  return isE5M2 ? number : a.apply<arith::MulFOp>(number, a.real(0x1p8f));
 }
 
 Value fp8::buildWiden(OpBuilder &builder, Location loc, Value value) {

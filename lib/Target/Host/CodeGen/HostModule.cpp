@@ -5,6 +5,7 @@
 // In-process LLVM: translation, and the symbols that a module exports.
 
 #include "HostModule.h"
+#include "ExpandHalfs.h"
 #include "Parts.h"
 #include "Processor.h"
 
@@ -101,6 +102,7 @@ FailureOr<HostModule> fp8::translate(ModuleOp module, StringRef manifest, const 
     return module.emitError("cannot be translated to LLVM IR");
   code.module->setTargetTriple(code.machine->getTargetTriple());
   code.module->setDataLayout(code.machine->createDataLayout());
+  expandHalfs(*code.module, *code.machine);
   if (kind != HostCodeKind::kernels)
     addManifest(*code.module, manifest);
   setAttributes(*code.module, *code.machine, options, kind);
