@@ -258,6 +258,7 @@ static llvm::Error checkCode(const CompilerOptions &options, TargetBackendInterf
   bool isGPU = llvm::is_contained(backend.getOutputs(), "ptx");
   StringRef ownedByCPU = options.hostCode.math == MathFunctions::libm    ? "--math=libm"
                          : options.hostCode.sums == MatmulSums::hardware ? "--sums=hardware"
+                         : options.hostCode.sums == MatmulSums::fastest  ? "--sums=auto"
                                                                          : "";
   if (isGPU && !ownedByCPU.empty())
     return llvm::createStringError(ownedByCPU + " belongs to --target=cpu, not to --target=" +
@@ -338,7 +339,8 @@ static void setSumAttributes(ModuleOp module, const CompilerOptions &options) {
     if (condition)
       module->setAttr(name, UnitAttr::get(module.getContext()));
   };
-  set(options.hostCode.sums == MatmulSums::hardware, kHardwareSumsAttrName);
+  if (StringRef instruction = getMatrixInstruction(options.hostCode); !instruction.empty())
+    module->setAttr(kHardwareSumsAttrName, StringAttr::get(module.getContext(), instruction));
   set(options.order == SumOrder::program, kProgramOrderAttrName);
   set(options.strictAccumulation, kStrictAccumulationAttrName);
 }

@@ -61,16 +61,20 @@ static Error setFlag(bool &field, StringRef name, StringRef value) {
 
 static Error setSwitch(bool &field, StringRef name, StringRef value) { return setFlag(field, name, value); }
 
-/// One of two words.
+/// One of some words, of which `words` has the meanings.
 template <typename T>
-static Error setWord(T &field, StringRef name, StringRef value, std::pair<StringRef, T> first,
-                     std::pair<StringRef, T> second) {
-  for (auto [word, meaning] : {first, second})
+static Error setWord(T &field, StringRef name, StringRef value,
+                     std::initializer_list<std::pair<StringRef, T>> words) {
+  llvm::SmallVector<StringRef> known;
+  for (auto [word, meaning] : words) {
+    known.push_back(word);
     if (value == word) {
       field = meaning;
       return Error::success();
     }
-  return invalid(name, value, "must be " + first.first + " or " + second.first);
+  }
+  StringRef last = known.pop_back_val();
+  return invalid(name, value, "must be " + llvm::join(known, ", ") + " or " + last);
 }
 
 static Error addCarry(std::vector<CarryRequest> &field, StringRef name, StringRef values) {
@@ -97,21 +101,23 @@ static Error setProcessor(HostCodeOptions &field, StringRef name, StringRef valu
 }
 
 static Error setSums(MatmulSums &field, StringRef name, StringRef value) {
-  return setWord<MatmulSums>(field, name, value, {"exact", MatmulSums::exact},
-                             {"hardware", MatmulSums::hardware});
+  return setWord<MatmulSums>(
+      field, name, value,
+      {{"exact", MatmulSums::exact}, {"auto", MatmulSums::fastest}, {"hardware", MatmulSums::hardware}});
 }
 
 static Error setOrder(SumOrder &field, StringRef name, StringRef value) {
-  return setWord<SumOrder>(field, name, value, {"kernel", SumOrder::kernel}, {"program", SumOrder::program});
+  return setWord<SumOrder>(field, name, value,
+                           {{"kernel", SumOrder::kernel}, {"program", SumOrder::program}});
 }
 
 static Error setMath(MathFunctions &field, StringRef name, StringRef value) {
-  return setWord<MathFunctions>(field, name, value, {"expanded", MathFunctions::expanded},
-                                {"libm", MathFunctions::libm});
+  return setWord<MathFunctions>(field, name, value,
+                                {{"expanded", MathFunctions::expanded}, {"libm", MathFunctions::libm}});
 }
 
 static Error setUnusedOptions(bool &field, StringRef name, StringRef value) {
-  return setWord<bool>(field, name, value, {"error", false}, {"report", true});
+  return setWord<bool>(field, name, value, {{"error", false}, {"report", true}});
 }
 
 static Error setMixedPrecision(std::string &field, StringRef name, StringRef value) {
@@ -283,10 +289,11 @@ static constexpr Option kOptions[] = {
       "Math functions of f32, f16 and bf16: by own code, with the same bits on every target (default), or by "
       "the C library"},
      FP8_SET(setMath, hostCode.math)},
-    {{"sums", "exact|hardware",
+    {{"sums", "exact|auto|hardware",
       "Sums of products of bf16 and FP8: one f32 sum in the order of K, with the same bits on every "
-      "processor (default), or the dot products of AVX512_BF16, twice as fast, whose order and denormals are "
-      "the processor's"},
+      "processor (default); as the processor's instruction for bf16 sums, of AMX or AVX512_BF16, whose order "
+      "and denormals are its own (hardware); or so only where the instruction is much faster than f32 "
+      "(auto)"},
      FP8_SET(setSums, hostCode.sums)},
     {{"order", "kernel|program",
       "Sums over elements on a GPU: in the order of the fastest kernel (default), or in the order of the "
@@ -352,7 +359,8 @@ OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInte
   values.emplace_back("loss", options.loss ? llvm::json::Value(*options.loss) : nullptr);
   values.emplace_back("cpu", options.hostCode.processor.empty() ? "native" : options.hostCode.processor);
   values.emplace_back("math", options.hostCode.math == MathFunctions::libm ? "libm" : "expanded");
-  values.emplace_back("sums", options.hostCode.sums == MatmulSums::hardware ? "hardware" : "exact");
+  StringRef sums[] = {"exact", "auto", "hardware"};
+  values.emplace_back("sums", sums[static_cast<unsigned>(options.hostCode.sums)]);
   values.emplace_back("order", options.order == SumOrder::program ? "program" : "kernel");
   values.emplace_back("strict_accumulation", options.strictAccumulation);
   values.emplace_back("separate_temporaries", options.hostCode.separateTemporaries);

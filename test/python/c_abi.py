@@ -5,6 +5,7 @@
 
 import ctypes
 
+import ml_dtypes
 import numpy as np
 
 
@@ -23,7 +24,9 @@ class Call(ctypes.Structure):
                 ("allocate_context", ctypes.c_void_p), ("error", ctypes.c_char_p), ("error_capacity", ctypes.c_uint64)]
 
 
-CODES = {np.dtype(np.float32): (2, 32), np.dtype(np.float64): (2, 64), np.dtype(np.bool_): (6, 8)}
+CODES = {np.dtype(np.float32): (2, 32), np.dtype(np.float64): (2, 64), np.dtype(np.bool_): (6, 8),
+         np.dtype(ml_dtypes.bfloat16): (4, 16), np.dtype(ml_dtypes.float8_e4m3fn): (10, 8),
+         np.dtype(ml_dtypes.float8_e5m2): (12, 8), np.dtype(ml_dtypes.float8_e8m0fnu): (14, 8)}
 
 
 def integers(values):

@@ -137,7 +137,7 @@ def add_common(parser: Parser, known_peers: list[str]) -> None:
     for name in known_peers:
         parser.add_argument(f"--{name}-python", metavar="PYTHON", help=f"an interpreter that has {peers.TITLES[name]}")
     parser.add_argument("--cpu", default="native", metavar="NAME", help="processor to compile for; x86-64-v3 holds the peers to AVX2 too (default: native)")
-    parser.add_argument("--sums", choices=["exact", "hardware"], default="exact", help="how fp8-compile sums products of bf16 and FP8 (default: exact)")
+    parser.add_argument("--sums", choices=["exact", "auto", "hardware"], default="exact", help="how fp8-compile sums products of bf16 and FP8 (default: exact)")
     parser.add_argument("--rounds", type=positive(int), default=3, metavar="N", help="rounds; the least time counts (default: 3)")
     parser.add_argument("--json", type=output, metavar="FILE", help="also write everything to FILE")
     parser.add_argument("--plot", type=output, metavar="FILE.png", help="also draw bars (needs matplotlib)")

@@ -415,8 +415,8 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     (`fp8-expand-scaling`).
     After: no operation of the fp8 dialect is left. Matmuls are packed f32
     matmuls (`PackedGemm.h`), or loops with the same sums for targets with many threads; with
-    `fp8.hardware_sums` on the module and vectors of 512 bits, those of bf16 and FP8 are dot
-    products of AVX512_BF16. Casts are exact integer arithmetic; a quantize reads its tensor
+    `fp8.hardware_sums` on the module and vectors of 512 bits, those of bf16 and FP8 are products of
+    the instruction that it names: of AVX512_BF16 or AMX. Casts are exact integer arithmetic; a quantize reads its tensor
     once for FP8 data and amax. `fp8.computes` on linalg ops, copies and loops
     tells which operation they compute.
 
@@ -442,18 +442,19 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     ...
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
-                           "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect", "::mlir::x86vector::X86VectorDialect"];
+  let dependentDialects = ["::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::x86vector::X86VectorDialect"];
 }
 
 def ExpandCasts : Pass<"fp8-expand-casts"> {
-  let summary = "expand casts of FP8 that upstream does not lower into integer arithmetic";
+  let summary = "expand casts of FP8 that upstream does not lower";
   let description = [{
     Before: `arith.extf` from and `arith.truncf` to `f8E4M3FN` and `f8E5M2` on scalars
     or vectors, which upstream does not lower; `arith.extf` from `f8E8M0FNU`.
-    After: the same conversions in integer and f32 arithmetic. `arith.truncf` has
+    After: the same conversions in integer, f16 and f32 arithmetic. `arith.truncf` has
     upstream's semantics for values in range; values out of range saturate, and
     NaN becomes 0x7F, as in all FP8 casts of this project. To round an f64 only once,
     it is rounded to f32 to odd first. Casts from f64 to bf16 and f16 are expanded in the same way,

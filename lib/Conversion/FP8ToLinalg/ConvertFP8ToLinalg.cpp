@@ -9,6 +9,7 @@
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -74,8 +75,10 @@ public:
     VectorRegisters registers;
     TargetAttrInterface target = getTarget(getOperation());
     if (auto cpu = dyn_cast<CPUAttr>(target))
-      registers = {cpu.getVectorBits() / 32, cpu.getVectorRegisters(),
-                   cpu.getVectorBits() == 512 && getOperation()->hasAttr(kHardwareSumsAttrName)};
+      registers = {cpu.getVectorBits() / 32, cpu.getVectorRegisters()};
+    auto sums = getOperation()->getAttrOfType<StringAttr>(kHardwareSumsAttrName);
+    if (sums && registers.lanes == 16)
+      registers.instruction = findMatrixInstruction(sums);
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
       if (isa_and_nonnull<FP8Dialect>(op->getDialect()) &&

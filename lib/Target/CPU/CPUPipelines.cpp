@@ -74,6 +74,7 @@ static void addLLVMConversions(OpPassManager &manager) {
   functions.addPass(createLowerAffinePass());
   ConvertVectorToLLVMPassOptions vectors;
   vectors.x86Vector = true;
+  vectors.amx = true;
   functions.addPass(createConvertVectorToLLVMPass(vectors));
   functions.addPass(createSCFToControlFlowPass());
   functions.addPass(createConvertMathToLLVMPass());

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loads, stores and selects bf16 values as i16. All arithmetic is in f32 by now and conversions are
-// integer operations, but LLVM would vectorize the remaining operations with vectors of bf16, and
-// lower selects of these by extending and rounding each element, the latter with a function that no
+// Loads (also with a mask), stores and selects bf16 values as i16. All arithmetic is in f32 by now and
+// conversions are integer operations, but LLVM would vectorize the remaining operations with vectors of bf16,
+// and lower selects of these by extending and rounding each element, the latter with a function that no
 // linked library defines.
 
 #include "fp8/Target/CPU/Passes.h"
@@ -56,6 +56,10 @@ struct NarrowFloatBitsPass : public fp8::impl::NarrowFloatBitsBase<NarrowFloatBi
       } else if (auto select = dyn_cast<LLVM::SelectOp>(op); select && isBF16(select.getType())) {
         readBits(select.getTrueValueMutable());
         readBits(select.getFalseValueMutable());
+        makeBits(op);
+      } else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op); load && isBF16(load.getType())) {
+        for (OpOperand &masked : load.getPassThruMutable())
+          readBits(masked);
         makeBits(op);
       }
     });

@@ -8,11 +8,16 @@
 #include "Processor.h"
 #include "Status.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 using namespace fp8rt;
@@ -23,7 +28,7 @@ namespace {
 enum Register { EAX, EBX, ECX, EDX };
 
 /// Bits of XCR0: the registers that the operating system saves.
-enum Saved : uint32_t { NONE = 0, YMM = 0x6, ZMM = 0xE6, APX = 0x80000 };
+enum Saved : uint32_t { NONE = 0, YMM = 0x6, ZMM = 0xE6, APX = 0x80000, TILES = 0x60000 };
 
 /// The bit of CPUID that tells whether there is a feature.
 struct Feature {
@@ -71,7 +76,9 @@ const Feature kFeatures[] = {
     {"avx512bitalg", 7, 0, ECX, 12, ZMM},
     {"avx512vpopcntdq", 7, 0, ECX, 14, ZMM},
     {"avx512vp2intersect", 7, 0, EDX, 8, ZMM},
+    {"amx-bf16", 7, 0, EDX, 22, TILES},
     {"avx512fp16", 7, 0, EDX, 23, ZMM},
+    {"amx-tile", 7, 0, EDX, 24, TILES},
     {"avxvnni", 7, 1, EAX, 4, YMM},
     {"avx512bf16", 7, 1, EAX, 5, ZMM},
     {"cmpccxadd", 7, 1, EAX, 7, NONE},
@@ -140,6 +147,17 @@ bool has(const std::string &name) {
                               " is unknown to this runtime; is the library newer?");
 }
 
+/// Asks the kernel for the tile registers of AMX, which it lends to processes that ask. Threads that begin
+/// later have them too.
+bool mayUseTiles() {
+#if defined(__linux__)
+  constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+#else
+  return false;
+#endif
+}
+
 } // namespace
 #endif
 
@@ -153,5 +171,10 @@ void fp8rt::checkProcessor(const RequiredProcessor &required) {
     fail(FP8RT_UNSUPPORTED, "it was compiled for the processor " + inQuotes(required.name) +
                                 ", and this machine lacks its " + missing +
                                 ": compile it here, or with --cpu=x86-64-v3 or another that both have");
+  bool needsTiles =
+      std::find(required.features.begin(), required.features.end(), "amx-tile") != required.features.end();
+  if (needsTiles && !mayUseTiles())
+    fail(FP8RT_UNSUPPORTED, "it multiplies in AMX's tile registers, which the operating system does not lend "
+                            "to this process: compile it here, or with --sums=exact");
 #endif
 }

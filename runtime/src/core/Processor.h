@@ -20,7 +20,8 @@ struct RequiredProcessor {
 };
 
 /// Throws an Error that names the features which this machine, or the operating system,
-/// lacks, or which this runtime does not know. Only x86-64's are checked.
+/// lacks, or which this runtime does not know. Asks the kernel for tile registers where they are among the
+/// features. Only x86-64's are checked.
 void checkProcessor(const RequiredProcessor &required);
 
 } // namespace fp8rt

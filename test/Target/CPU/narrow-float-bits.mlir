@@ -23,6 +23,15 @@ llvm.func @vectors(%c: vector<4xi1>, %x: vector<4xbf16>, %y: vector<4xbf16>) -> 
   llvm.return %0 : vector<4xbf16>
 }
 
+// CHECK-LABEL: llvm.func @masked
+// CHECK: %[[ELSE:.*]] = llvm.bitcast %arg2 : vector<4xbf16> to vector<4xi16>
+// CHECK: %[[BITS:.*]] = llvm.intr.masked.load %arg0, %arg1, %[[ELSE]] {alignment = 2 : i32} : (!llvm.ptr, vector<4xi1>, vector<4xi16>) -> vector<4xi16>
+// CHECK: llvm.bitcast %[[BITS]] : vector<4xi16> to vector<4xbf16>
+llvm.func @masked(%p: !llvm.ptr, %mask: vector<4xi1>, %y: vector<4xbf16>) -> vector<4xbf16> {
+  %0 = llvm.intr.masked.load %p, %mask, %y {alignment = 2 : i32} : (!llvm.ptr, vector<4xi1>, vector<4xbf16>) -> vector<4xbf16>
+  llvm.return %0 : vector<4xbf16>
+}
+
 // CHECK-LABEL: llvm.func @others
 // CHECK-NOT: bitcast
 // CHECK: llvm.return

@@ -17,8 +17,8 @@
 // With scales of blocks, every block of K is summed from zero to p, and the sum becomes
 // y = fma(p · first scale, second scale, y), from y = 0 on. With scales of elements, an element is multiplied
 // by its scale when it is packed.
-// With `bf16Dots`, two adjacent matmuls and the running sum are added as the processor's instruction
-// does, which also takes denormals for zero.
+// With an instruction other than `fma`, sums are added as that does (MatrixInstruction), which also takes
+// denormals for zero.
 
 #ifndef FP8_CONVERSION_FP8TOLINALG_PACKEDGEMM_H
 #define FP8_CONVERSION_FP8TOLINALG_PACKEDGEMM_H
@@ -29,11 +29,43 @@
 
 namespace fp8 {
 
-/// The vector registers of a processor: they decide the shape of the micro-kernel.
+/// The instruction that the micro-kernel multiplies with. All but the first take products of bf16 elements.
+enum class MatrixInstruction {
+  /// Multiply-adds of f32: each product is added to the sum, with one rounding.
+  fma,
+  /// Dot products of AVX512_BF16 (VDPBF16PS), of two adjacent elements: the odd product is added to the sum,
+  /// and
+  /// then the even one.
+  bf16Dots,
+  /// Tiles of AMX-BF16 (TDPBF16PS): of 32 elements, those of even and those of odd index are summed apart,
+  /// from
+  /// zero, in the order of K; the two sums are added, and the result to the sum. K is filled up with zeros.
+  amx,
+};
+
+/// The properties of an instruction that plan, panels and micro-kernel ask for.
+struct MatrixInstructionTraits {
+  llvm::StringLiteral name;     ///< in the attribute fp8.hardware_sums; LLVM's name of its feature
+  llvm::StringLiteral products; ///< in reports
+  int64_t inElement;            ///< indices of K in one element of a panel: pairs of bf16 are one
+  int64_t step;                 ///< elements of a panel, along K, that are one instruction's
+};
+
+/// Returns the traits of `instruction`.
+const MatrixInstructionTraits &getTraits(MatrixInstruction instruction);
+
+/// Returns the instruction of that name, fma if there is none.
+MatrixInstruction findMatrixInstruction(llvm::StringRef name);
+
+/// The registers of a processor: they decide the shape of the micro-kernel.
 struct VectorRegisters {
-  int64_t lanes = 8;     ///< f32 elements in one register
-  int64_t count = 16;    ///< registers that code can name
-  bool bf16Dots = false; ///< whether products may use the dot products of AVX512_BF16
+  int64_t lanes = 8;  ///< f32 elements in one vector register
+  int64_t count = 16; ///< vector registers that code can name
+  /// The instruction that products may use whose operands are exact in bf16.
+  MatrixInstruction instruction = MatrixInstruction::fma;
+
+  /// Returns these registers with multiply-adds.
+  VectorRegisters withMultiplyAdds() const { return {lanes, count, MatrixInstruction::fma}; }
 };
 
 /// A box of the output: an offset and a size per dimension of the output.
@@ -57,9 +89,8 @@ struct PanelScales {
 /// How a matmul is computed.
 struct PackedMatmulOptions {
   bool split = false;
-  /// Takes dot products of two elements by AVX512_BF16. The operands must be of bf16 or FP8, and the number
-  /// of indices of K known and even.
-  bool bf16Dots = false;
+  /// With an instruction other than `fma` the operands must be of bf16 or FP8, and the number of indices of K
+  /// known and even. With `amx`, scales along K are of blocks of a multiple of 32.
   VectorRegisters registers;
   /// The marks (MatmulMarks.h) that the calls of the micro-kernel carry.
   mlir::ArrayAttr marks;
@@ -70,6 +101,12 @@ struct PackedMatmulOptions {
   /// The sums begin with the elements of this f32 memref of the output's shape, unless it is null; neither
   /// with `split` nor with scales.
   mlir::Value start = {};
+
+  const MatrixInstructionTraits &traits() const { return getTraits(registers.instruction); }
+  /// Whether elements of panels are pairs of bf16 elements.
+  bool hasPairs() const { return traits().inElement == 2; }
+  /// Whether the operands are multiplied in tile registers.
+  bool hasTiles() const { return registers.instruction == MatrixInstruction::amx; }
 };
 
 /// Emits the matmul of `lhs` and `rhs` at the builder's insertion point as one kernel, an

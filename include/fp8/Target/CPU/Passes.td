@@ -235,7 +235,7 @@ def NarrowFloatBits : Pass<"fp8-narrow-float-bits", "mlir::LLVM::LLVMFuncOp"> {
   let summary = "load, store and select bf16 values as i16";
   let description = [{
     Before: functions of the LLVM dialect without arithmetic in bf16.
-    After: loads, stores and selects of bf16 are loads, stores and selects of i16 with
+    After: loads (also with a mask), stores and selects of bf16 are those of i16 with
     bitcasts, which cancel out. LLVM 22 lowers those of bf16 vectors to an extension and a
     rounding per element, and the rounding to a call of `__truncsfbf2`, a function that no
     linked library defines.

@@ -27,7 +27,8 @@ enum class MathFunctions {
 /// The order and the rounding of the sums in matmuls of bf16 and FP8.
 enum class MatmulSums {
   exact,   ///< one f32 sum in the order of K: the same bits on every processor
-  hardware ///< as the processor's dot products of bf16 pairs do, which also take denormals for zero
+  fastest, ///< as `hardware` where that instruction is at least 1.3 times as fast as f32's, else exact
+  hardware ///< as the processor's fastest instruction for bf16 does, which also takes denormals for zero
 };
 
 /// The machine that the code is for, and its optimization.
@@ -77,6 +78,11 @@ VectorRegisterFile getVectorRegisters(const HostCodeOptions &options);
 /// An error where LLVM knows no processor `name` that runs the programs of this machine: the
 /// end of a sentence about `name`, which lists those that are most like it.
 llvm::Error checkProcessor(llvm::StringRef name);
+
+/// Returns the instruction that matmuls of bf16 and FP8 may use, by LLVM's name of its feature, "amx-bf16" or
+/// "avx512bf16"; empty for exact sums, and where the processor has none of them. Code for this machine's own
+/// processor uses AMX only where the kernel lends it tile registers.
+llvm::StringRef getMatrixInstruction(const HostCodeOptions &options);
 
 /// An error where the processor of `options` lacks the instructions that `options.sums` needs.
 llvm::Error checkMatmulSums(const HostCodeOptions &options);

@@ -205,7 +205,7 @@ static LogicalResult lowerToPacked(OpBuilder &builder, const GroupedParts &parts
                                    const VectorRegisters &registers) {
   Location loc = parts.loc;
   PackedMatmulOptions options{
-      parts.split, /*bf16Dots=*/false, registers, parts.mark("packed f32 products", "CPU"), {}};
+      parts.split, registers.withMultiplyAdds(), parts.mark("packed f32 products", "CPU"), {}};
   if (isZeroInteger(getAsOpFoldResult(parts.buildSize(builder, parts.product.k.front())))) {
     fillWithZeros(builder, parts, parts.out)->setAttr(kMatmulsAttrName, options.marks);
     return success();

@@ -287,22 +287,43 @@ static LogicalResult lowerToLoops(OpBuilder &builder, AnyMatmulOp op, const Matm
   return success();
 }
 
-/// Returns whether the operands are exact in bf16, and K is a known even number.
+/// Returns the product of the sizes of `group` in `type`, the operand that `map` reads; nullopt if one is
+/// dynamic.
+static std::optional<int64_t> countIndices(MemRefType type, AffineMap map, ArrayRef<unsigned> group) {
+  int64_t count = 1;
+  for (unsigned dim : group) {
+    unsigned position = *map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
+    if (type.isDynamicDim(position))
+      return std::nullopt;
+    count *= type.getDimSize(position);
+  }
+  return count;
+}
+
+/// Rows, columns and indices of K below which tile registers, which are 16 x 16 sums of 32 products, would
+/// mostly multiply zeros.
+static constexpr int64_t kLeastTileSide = 8, kLeastTileDepth = 32;
+
+/// Returns what `op` is multiplied with, where the processor offers `available`: that takes operands that are
+/// exact in bf16, and a known even K.
 template <typename AnyMatmulOp>
-static bool canUseBF16Dots(AnyMatmulOp op) {
+static MatrixInstruction chooseInstruction(AnyMatmulOp op, const MatmulScales &scales,
+                                           MatrixInstruction available) {
   for (Value operand : {op.getLhs(), op.getRhs()})
     if (!isa<BFloat16Type, Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(operand)))
-      return false;
-  auto type = cast<MemRefType>(op.getLhs().getType());
-  int64_t length = 1;
-  for (unsigned dim : op.getContractionDims().k) {
-    unsigned position =
-        *op.getIndexingMapsArray()[0].getResultPosition(getAffineDimExpr(dim, op.getContext()));
-    if (type.isDynamicDim(position))
-      return false;
-    length *= type.getDimSize(position);
-  }
-  return length % 2 == 0;
+      return MatrixInstruction::fma;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  ContractionDims dims = op.getContractionDims();
+  auto lhs = cast<MemRefType>(op.getLhs().getType()), rhs = cast<MemRefType>(op.getRhs().getType());
+  std::optional<int64_t> depth = countIndices(lhs, maps[0], dims.k);
+  if (!depth || *depth % 2 || scales.length % 2)
+    return MatrixInstruction::fma;
+  bool isThin = countIndices(lhs, maps[0], dims.m).value_or(kLeastTileSide) < kLeastTileSide ||
+                countIndices(rhs, maps[1], dims.n).value_or(kLeastTileSide) < kLeastTileSide ||
+                *depth < kLeastTileDepth;
+  if (available == MatrixInstruction::amx && (isThin || scales.length % kLeastTileDepth))
+    return MatrixInstruction::bf16Dots;
+  return available;
 }
 
 /// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to a packed matmul with its mark (MatmulMarks.h)
@@ -311,9 +332,8 @@ static bool canUseBF16Dots(AnyMatmulOp op) {
 template <typename AnyMatmulOp>
 static LogicalResult lowerToPackedGemm(OpBuilder &builder, AnyMatmulOp op, const MatmulScales &scales,
                                        PackedMatmulOptions options) {
-  options.bf16Dots = options.registers.bf16Dots && canUseBF16Dots(op) && scales.length % 2 == 0;
-  StringRef products = options.bf16Dots ? "AVX512_BF16 dot products" : "packed f32 products";
-  options.marks = markMatmul(op, describeCode(op, products, "CPU", scales, options.split));
+  options.registers.instruction = chooseInstruction(op, scales, options.registers.instruction);
+  options.marks = markMatmul(op, describeCode(op, options.traits().products, "CPU", scales, options.split));
 
   options.start = getStart(op);
   options.scales = scales.buildPanelScales(builder, op.getLoc(), {op.getLhs(), op.getRhs()});
@@ -346,8 +366,7 @@ LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegi
     return lowerF64Matmul(builder, op);
   if (!registers)
     return lowerToLoops(builder, op, /*scales=*/{}, /*split=*/false);
-  return lowerToPackedGemm(builder, op, /*scales=*/{},
-                           {/*split=*/false, /*bf16Dots=*/false, *registers, {}, {}, {}});
+  return lowerToPackedGemm(builder, op, /*scales=*/{}, {/*split=*/false, *registers, {}, {}, {}});
 }
 
 LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
@@ -360,7 +379,6 @@ LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
         "reads packed scales, for which the target has no kernel; leave out fp8-pack-scales");
   MatmulScales scales(op);
   bool split = op.getAccumulation() == Accumulation::split;
-  return registers
-             ? lowerToPackedGemm(builder, op, scales, {split, /*bf16Dots=*/false, *registers, {}, {}, {}})
-             : lowerToLoops(builder, op, scales, split);
+  return registers ? lowerToPackedGemm(builder, op, scales, {split, *registers, {}, {}, {}})
+                   : lowerToLoops(builder, op, scales, split);
 }

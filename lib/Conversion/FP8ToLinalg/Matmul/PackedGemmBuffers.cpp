@@ -118,8 +118,8 @@ OpFoldResult MatmulBuilder::offsetOf(OpBuilder &b, const Task &part) {
 //===----------------------------------------------------------------------===//
 
 void MatmulBuilder::pack(OpBuilder &b, const PackedOperand &operand, const Segment &part, unsigned rowDims,
-                         ArrayRef<OpFoldResult> offsets, OpFoldResult rows, Value panels,
-                         const PackedMatmulOptions &options, OpFoldResult first) {
+                         ArrayRef<OpFoldResult> offsets, OpFoldResult rows,
+                         function_ref<void(const OperandMatrix &)> build) {
   OperandMatrix matrix = viewAsMatrix(b, loc, operand, rowDims, offsets, rows);
   if (plan.segment) {
     OpFoldResult begin[] = {number(b, 0), part.begin}, shape[] = {rows, part.length};
@@ -131,21 +131,31 @@ void MatmulBuilder::pack(OpBuilder &b, const PackedOperand &operand, const Segme
     matrix.view =
         memref::SubViewOp::create(b, loc, matrix.view, ArrayRef(begin), ArrayRef(shape), ArrayRef(strides));
   }
-  buildPack(b, loc, matrix, panels, options, first);
+  build(matrix);
 }
 
 void MatmulBuilder::packSide(OpBuilder &b, const Side &side, ArrayRef<OpFoldResult> offsets,
                              OpFoldResult rows, OpFoldResult slot, OpFoldResult first, OpFoldResult count) {
   Value panels = panelsOf(b, side, slot, first, count);
-  pack(b, side.operand, segment, side.rowDims, offsets, rows, panels, options, first);
+  pack(b, side.operand, segment, side.rowDims, offsets, rows, [&](const OperandMatrix &matrix) {
+    if (options.hasTiles() && &side == &left)
+      buildTilePack(b, loc, matrix, panels, first);
+    else
+      buildPack(b, loc, matrix, panels, options, first);
+  });
   if (!side.scales.source)
     return;
   Segment blocks{inBlocks(b, segment.begin), inBlocks(b, segment.length)};
   PackedMatmulOptions plain = options;
-  plain.bf16Dots = false;
+  plain.registers = options.registers.withMultiplyAdds();
   Value ofPanels = scalePanelsOf(b, side, slot, first, count);
-  pack(b, side.scales, blocks, side.rowDims, offsets, rows, ofPanels, plain, first);
-  if (!scales.ofBlocks)
+  pack(b, side.scales, blocks, side.rowDims, offsets, rows,
+       [&](const OperandMatrix &matrix) { buildPack(b, loc, matrix, ofPanels, plain, first); });
+  if (scales.ofBlocks)
+    return;
+  if (options.hasTiles() && &side == &left)
+    buildScaleTilePanels(b, loc, panels, ofPanels, scales.length);
+  else
     buildScalePanels(b, loc, panels, ofPanels, scales.length, options);
 }
 

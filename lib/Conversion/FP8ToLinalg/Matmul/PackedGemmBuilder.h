@@ -46,8 +46,8 @@ private:
   void buildTasks(mlir::OpBuilder &b, EpilogueBuilder epilogue, mlir::Value isLast);
   /// Emits a call that packs the range `part` of `operand`, which begins at `offsets` and has `rows` rows.
   void pack(mlir::OpBuilder &b, const PackedOperand &operand, const Segment &part, unsigned rowDims,
-            mlir::ArrayRef<mlir::OpFoldResult> offsets, mlir::OpFoldResult rows, mlir::Value panels,
-            const PackedMatmulOptions &options, mlir::OpFoldResult first);
+            mlir::ArrayRef<mlir::OpFoldResult> offsets, mlir::OpFoldResult rows,
+            llvm::function_ref<void(const OperandMatrix &)> build);
   /// Packs this segment of an operand and of its scales: `count` panels from `first` on.
   void packSide(mlir::OpBuilder &b, const Side &side, mlir::ArrayRef<mlir::OpFoldResult> offsets,
                 mlir::OpFoldResult rows, mlir::OpFoldResult slot, mlir::OpFoldResult first,
@@ -86,7 +86,9 @@ private:
   }
   /// Returns the number of elements of a panel along K for `length` indices of K.
   mlir::OpFoldResult inPanel(mlir::OpBuilder &b, mlir::OpFoldResult length) {
-    return options.bf16Dots ? ceilDivSize(b, loc, length, 2) : length;
+    int64_t step = options.traits().step;
+    mlir::OpFoldResult steps = ceilDivSize(b, loc, length, step * options.traits().inElement);
+    return multiplySizes(b, loc, {steps, number(b, step)});
   }
   /// Returns the number of scales for `length` indices of K.
   mlir::OpFoldResult inBlocks(mlir::OpBuilder &b, mlir::OpFoldResult length) {

@@ -71,23 +71,50 @@ inline constexpr int64_t kLeastRows = 64;
 
 /// Emits a call that packs `matrix` into `panels`, a memref<?x?x{width}xf32> [panel][K][width]: as many
 /// panels as that has, from panel `first` of the matrix on. Rows beyond the last one are copies of it or
-/// zero. With options.bf16Dots, an element of `panels` is a pair of bf16 elements adjacent along K, and the
-/// panels have half as many elements along K.
+/// zero. With options.hasPairs(), an element of `panels` is a pair of bf16 elements adjacent along K, and the
+/// panels have half as many elements along K; where they have more, these are zero.
 void buildPack(mlir::OpBuilder &builder, mlir::Location loc, const OperandMatrix &matrix, mlir::Value panels,
                const PackedMatmulOptions &options, mlir::OpFoldResult first = {});
 
+//===----------------------------------------------------------------------===//
+// PackedGemmVectors.cpp: the vectors that packing loads and stores
+//===----------------------------------------------------------------------===//
+
 /// Returns the pairs of the bf16 values `low` and `high`, which are in f32: scalars or vectors.
 mlir::Value buildPairs(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value low, mlir::Value high);
+
+/// Returns the pairs of adjacent elements of `vector`, of a type that is exact in bf16.
+mlir::Value buildAdjacentPairs(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value vector);
+
+/// Extends an element or a vector to f32; fp8-expand-casts expands arith.extf from FP8.
+mlir::Value extendToF32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
+
+/// Transposes the square matrix whose rows are `rows`, a power of two of vectors of as many elements.
+mlir::SmallVector<mlir::Value> transposeSquare(mlir::OpBuilder &builder, mlir::Location loc,
+                                               mlir::SmallVector<mlir::Value> rows);
+
+//===----------------------------------------------------------------------===//
+// PackedGemmTilePanels.cpp: packing for tile registers
+//===----------------------------------------------------------------------===//
+
+/// As buildPack(), for the first operand of a product on tile registers: for every 16 pairs along K, the rows
+/// of a panel one after the other. Pairs beyond K are zero.
+void buildTilePack(mlir::OpBuilder &builder, mlir::Location loc, const OperandMatrix &matrix,
+                   mlir::Value panels, mlir::OpFoldResult first);
 
 //===----------------------------------------------------------------------===//
 // PackedGemmScales.cpp: scales of packed operands
 //===----------------------------------------------------------------------===//
 
 /// Emits a call that multiplies the elements of `panels` by those of `scales`, panels of as many rows, of
-/// which one is for `length` indices of K. With options.bf16Dots, elements of `panels` are pairs, and
+/// which one is for `length` indices of K. With options.hasPairs(), elements of `panels` are pairs, and
 /// `length` is even.
 void buildScalePanels(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value panels, mlir::Value scales,
                       int64_t length, const PackedMatmulOptions &options);
+
+/// As buildScalePanels(), for `panels` of buildTilePack(); `length` is a multiple of 32.
+void buildScaleTilePanels(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value panels,
+                          mlir::Value scales, int64_t length);
 
 //===----------------------------------------------------------------------===//
 // PackedGemmKernel.cpp: the micro-kernel
@@ -111,10 +138,17 @@ struct BlockPanels {
   bool rowsFirst = true; ///< whether a sum is multiplied by the scale in a first
 };
 
+/// Returns the number of elements of a panel, along K, that are summed from zero; 0 if all are one sum.
+int64_t partLength(const BlockPanels &blocks, const PackedMatmulOptions &options);
+
+/// Returns one of `panels` as a row of elements.
+mlir::Value viewPanel(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value panels, mlir::Value number);
+
 /// Emits a call that computes c = a · b, and returns it: a [panels of M][K][tile.rows], b [panels of
 /// N][K][tile.columns], c [rows][panels of N * tile.columns] with rows <= panels of M * tile.rows. The sums
 /// in c go on if they have summands already: `before` is the number of indices of K before these. With
-/// options.bf16Dots, elements of a and b are pairs. With `blocks`, every block of K is scaled.
+/// options.hasPairs(), elements of a and b are pairs; with options.hasTiles(), a is packed by
+/// buildTilePack(). With `blocks`, every block of K is scaled.
 mlir::func::CallOp buildGemm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b,
                              mlir::Value c, mlir::Value before, const BlockPanels &blocks,
                              const PackedMatmulOptions &options, const PackedGemmTile &tile);

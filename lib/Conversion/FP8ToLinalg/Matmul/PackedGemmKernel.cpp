@@ -5,6 +5,7 @@
 // The micro-kernel: the loops over blocks of K, panels of B and panels of A around the register tiles. One
 // private function per module, tile, and kind of sum.
 
+#include "PackedGemmAMX.h"
 #include "PackedGemmTile.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -15,6 +16,24 @@ using namespace fp8;
 
 /// Elements of a panel of B that stay in the L1 cache, 32 KiB or more, while the panels of A run past.
 static constexpr int64_t kBlockElements = 8192;
+
+int64_t fp8::partLength(const BlockPanels &blocks, const PackedMatmulOptions &options) {
+  int64_t products = blocks.length ? blocks.length : options.split ? kSplitLength : 0;
+  return products / options.traits().inElement;
+}
+
+Value fp8::viewPanel(OpBuilder &builder, Location loc, Value panels, Value number) {
+  OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+  int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
+  OpFoldResult depth = memref::getMixedSize(builder, loc, panels, 1);
+  OpFoldResult offsets[] = {number, zero, zero}, sizes[] = {one, depth, builder.getIndexAttr(width)};
+  OpFoldResult strides[] = {one, one, one};
+  int64_t shape[] = {ShapedType::kDynamic, width};
+  auto type = memref::SubViewOp::inferRankReducedResultType(shape, cast<MemRefType>(panels.getType()),
+                                                            offsets, sizes, strides);
+  Value panel = memref::SubViewOp::create(builder, loc, type, panels, offsets, sizes, strides);
+  return memref::CollapseShapeOp::create(builder, loc, panel, ArrayRef<ReassociationIndices>{{0, 1}});
+}
 
 /// Returns the length of a block of K, in elements of a panel: blocks of about equal length, which are whole
 /// parts of `part` elements.
@@ -53,18 +72,23 @@ static void buildBody(OpBuilder &builder, ValueRange operands, const BlockPanels
     clearEmptySums(builder, loc, operands[2], depth);
   else
     end = arith::MaxSIOp::create(builder, loc, depth, one); // without matmuls the sums are zero
-  int64_t part = TileBuilder::partLength(blocks, options);
-  Value length = buildBlockLength(builder, loc, end, std::max<int64_t>(part, 1), tile);
-  auto panels = [&](OpBuilder &body, Location, ValueRange position) {
-    Value whole = arith::AddIOp::create(body, loc, position[0], length);
-    Value last = arith::MinSIOp::create(body, loc, whole, depth);
-    TileBuilder tiles(loc, operands, blocks, tile, options);
-    tiles.start(body, position[1], position[0], last);
-    auto loop = scf::ForOp::create(body, loc, zero, rows, one);
-    OpBuilder inside = OpBuilder::atBlockTerminator(loop.getBody());
-    tiles.build(inside, loop.getInductionVar());
+  int64_t unit = std::max(partLength(blocks, options), options.traits().step);
+  Value length = buildBlockLength(builder, loc, end, unit, tile);
+  auto buildLoops = [&](auto tiles) {
+    auto panels = [&](OpBuilder &body, Location, ValueRange position) {
+      Value whole = arith::AddIOp::create(body, loc, position[0], length);
+      Value last = arith::MinSIOp::create(body, loc, whole, depth);
+      tiles.start(body, position[1], position[0], last);
+      auto loop = scf::ForOp::create(body, loc, zero, rows, one);
+      OpBuilder inside = OpBuilder::atBlockTerminator(loop.getBody());
+      tiles.build(inside, loop.getInductionVar());
+    };
+    scf::buildLoopNest(builder, loc, {zero, zero}, {end, columns}, {length, one}, panels);
   };
-  scf::buildLoopNest(builder, loc, {zero, zero}, {end, columns}, {length, one}, panels);
+  if (options.hasTiles())
+    buildLoops(AMXTileBuilder(builder, loc, operands, blocks, tile, options));
+  else
+    buildLoops(TileBuilder(loc, operands, blocks, tile, options));
 }
 
 /// Returns the name of the function for these parameters.
@@ -72,7 +96,10 @@ static std::string nameOf(const BlockPanels &blocks, const PackedMatmulOptions &
                           const PackedGemmTile &tile) {
   std::string name = "fp8_cpu_gemm_";
   llvm::raw_string_ostream out(name);
-  out << (options.bf16Dots ? "bf16_" : "f32_") << tile.rows << "x" << tile.columns;
+  out << (options.hasTiles()   ? "amx_"
+          : options.hasPairs() ? "bf16_"
+                               : "f32_")
+      << tile.rows << "x" << tile.columns;
   if (blocks.length)
     out << "_blocks_" << blocks.length << (blocks.rowsFirst ? "" : "_columns_first");
   else if (options.split)

@@ -35,36 +35,6 @@ static constexpr int64_t kGroup = 4;
 /// apart.
 static constexpr int64_t kLineBytes = 64, kRowsAhead = 24;
 
-/// Extends elements to f32; fp8-expand-casts expands arith.extf from FP8.
-static Value extendToF32(OpBuilder &b, Location loc, Value value) {
-  Type element = getElementTypeOrSelf(value);
-  if (element.isF32())
-    return value;
-  auto vector = dyn_cast<VectorType>(value.getType());
-  Type f32 = vector ? Type(vector.clone(b.getF32Type())) : b.getF32Type();
-  return arith::ExtFOp::create(b, loc, f32, value);
-}
-
-/// Transposes the square matrix whose rows are `rows`, a power of two of vectors of as many elements:
-/// each round interleaves row i of the first half with row i of the second.
-static SmallVector<Value> transpose(OpBuilder &b, Location loc, SmallVector<Value> rows) {
-  int64_t count = rows.size();
-  SmallVector<int64_t> low, high;
-  for (int64_t lane = 0; lane < count; ++lane) {
-    int64_t from = lane / 2 + (lane % 2 ? count : 0);
-    low.push_back(from);
-    high.push_back(from + count / 2);
-  }
-  for (int64_t round = 1; round < count; round *= 2) {
-    SmallVector<Value> next;
-    for (int64_t i = 0; i < count / 2; ++i)
-      for (ArrayRef<int64_t> mask : {ArrayRef(low), ArrayRef(high)})
-        next.push_back(vector::ShuffleOp::create(b, loc, rows[i], rows[i + count / 2], mask));
-    rows = std::move(next);
-  }
-  return rows;
-}
-
 /// Interleaves pieces of `piece` elements from the low or high half of every part of `first` and `second`.
 static Value interleaveParts(OpBuilder &b, Location loc, Value first, Value second, int64_t piece,
                              bool isHigh) {
@@ -100,7 +70,7 @@ public:
   PackBuilder(Location loc, ValueRange operands, bool alongK, int64_t width,
               const PackedMatmulOptions &options)
       : loc(loc), source(operands[0]), panels(operands[1]), firstPanel(operands[2]), alongK(alongK),
-        width(width), lanes(options.registers.lanes), pairs(options.bf16Dots),
+        width(width), lanes(options.registers.lanes), pairs(options.hasPairs()), isFilled(options.hasTiles()),
         element(cast<MemRefType>(source.getType()).getElementType()) {}
 
   void build(OpBuilder &b);
@@ -137,12 +107,14 @@ private:
   Value countWhole(OpBuilder &b, Value count, int64_t behind);
   /// Packs a panel of `valid` rows element by element; the other rows become zero.
   void packElements(OpBuilder &b, Value panel, Value valid);
+  /// Writes zeros to what `count` panels have along K beyond the source.
+  void fillBehind(OpBuilder &b, Value count);
 
   Location loc;
   Value source, panels, firstPanel;
   bool alongK;
   int64_t width, lanes;
-  bool pairs;
+  bool pairs, isFilled;
   Type element;
   Value outer, depth; ///< sizes of the source; of K, in elements of a panel
 };
@@ -187,18 +159,6 @@ Value PackBuilder::load(OpBuilder &b, Value position, Value k, int64_t count) {
   return extendToF32(b, loc, vector::LoadOp::create(b, loc, VectorType::get(count, element), source, at));
 }
 
-Value fp8::buildPairs(OpBuilder &b, Location loc, Value low, Value high) {
-  Type f32 = low.getType(), i32 = b.getI32Type();
-  if (auto vector = dyn_cast<VectorType>(f32))
-    i32 = vector.clone(i32);
-  Value sixteen = arith::ConstantOp::create(b, loc, b.getIntegerAttr(b.getI32Type(), 16));
-  if (isa<VectorType>(i32))
-    sixteen = vector::BroadcastOp::create(b, loc, i32, sixteen);
-  Value lowBits = arith::ShRUIOp::create(b, loc, arith::BitcastOp::create(b, loc, i32, low), sixteen);
-  Value bits = arith::OrIOp::create(b, loc, lowBits, arith::BitcastOp::create(b, loc, i32, high));
-  return arith::BitcastOp::create(b, loc, f32, bits);
-}
-
 Value PackBuilder::loadAcrossK(OpBuilder &b, Value row, Value k, int64_t count) {
   if (!pairs)
     return load(b, row, k, count);
@@ -210,20 +170,9 @@ Value PackBuilder::loadAcrossK(OpBuilder &b, Value row, Value k, int64_t count) 
 Value PackBuilder::loadAlongK(OpBuilder &b, Value row, Value k) {
   if (!pairs)
     return load(b, row, k, lanes);
-  auto pairType = VectorType::get(lanes, b.getF32Type());
-  Value first = arith::MulIOp::create(b, loc, k, index(b, 2));
-  if (element.isBF16()) {
-    auto type = VectorType::get(2 * lanes, element);
-    Value vector = vector::LoadOp::create(b, loc, type, source, ValueRange{row, first});
-    return vector::BitCastOp::create(b, loc, pairType, vector);
-  }
-  Value wide = load(b, row, first, 2 * lanes);
-  auto bitsType = VectorType::get(2 * lanes, b.getI32Type());
-  Value sixteen =
-      arith::ConstantOp::create(b, loc, DenseElementsAttr::get(bitsType, b.getI32IntegerAttr(16)));
-  Value bits = arith::ShRUIOp::create(b, loc, arith::BitcastOp::create(b, loc, bitsType, wide), sixteen);
-  Value narrow = arith::TruncIOp::create(b, loc, bitsType.clone(b.getI16Type()), bits);
-  return vector::BitCastOp::create(b, loc, pairType, narrow);
+  Value at[] = {row, arith::MulIOp::create(b, loc, k, index(b, 2))};
+  auto type = VectorType::get(2 * lanes, element);
+  return buildAdjacentPairs(b, loc, vector::LoadOp::create(b, loc, type, source, ValueRange(at)));
 }
 
 /// Prefetches the line of the source at `row` and `k`, which may lie behind its end.
@@ -257,7 +206,7 @@ void PackBuilder::packSquare(OpBuilder &b, Value panel, ArrayRef<Value> rows, Va
   if (lanes < kMaskedLanes)
     return packParts(b, panel, vectors, k, lane);
   vectors.resize(lanes, vectors.back()); // lanes that are not stored
-  for (auto [position, vector] : llvm::enumerate(transpose(b, loc, vectors)))
+  for (auto [position, vector] : llvm::enumerate(transposeSquare(b, loc, vectors)))
     store(b, vector, panel, arith::AddIOp::create(b, loc, k, index(b, position)), lane, rows.size());
 }
 
@@ -341,6 +290,19 @@ Value PackBuilder::countWhole(OpBuilder &b, Value count, int64_t behind) {
   return arith::MinSIOp::create(b, loc, whole, count);
 }
 
+void PackBuilder::fillBehind(OpBuilder &b, Value count) {
+  Value zero = index(b, 0), one = index(b, 1), end = memref::DimOp::create(b, loc, panels, 1);
+  auto fill = [&](OpBuilder &body, Location, ValueRange at) {
+    for (int64_t lane = 0, size; lane < width; lane += size) {
+      size = std::min<int64_t>(lanes, llvm::bit_floor<uint64_t>(width - lane));
+      auto type = VectorType::get(size, body.getF32Type());
+      Value zeros = arith::ConstantOp::create(body, loc, body.getZeroAttr(type));
+      vector::StoreOp::create(body, loc, zeros, panels, ValueRange{at[0], at[1], index(body, lane)});
+    }
+  };
+  scf::buildLoopNest(b, loc, {zero, depth}, {count, end}, {one, one}, fill);
+}
+
 void PackBuilder::build(OpBuilder &b) {
   Value zero = index(b, 0);
   outer = memref::DimOp::create(b, loc, source, alongK ? 0 : 1);
@@ -367,6 +329,8 @@ void PackBuilder::build(OpBuilder &b) {
     Value left = arith::SubIOp::create(body, loc, outer, firstRow(body, panel));
     packElements(body, panel, arith::MinSIOp::create(body, loc, left, index(body, width)));
   });
+  if (isFilled)
+    fillBehind(b, count);
 }
 
 void fp8::buildPack(OpBuilder &builder, Location loc, const OperandMatrix &matrix, Value panels,
@@ -374,7 +338,10 @@ void fp8::buildPack(OpBuilder &builder, Location loc, const OperandMatrix &matri
   int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
   Type element = cast<MemRefType>(matrix.view.getType()).getElementType();
   std::string name = "fp8_cpu_pack_";
-  llvm::raw_string_ostream(name) << element << (options.bf16Dots ? "_pairs" : "")
+  llvm::raw_string_ostream(name) << element
+                                 << (options.hasTiles()   ? "_filled_pairs"
+                                     : options.hasPairs() ? "_pairs"
+                                                          : "")
                                  << (matrix.alongK ? "_k_" : "_rows_") << width;
   Type inputs[] = {getStridedType(element, 2), getStridedType(builder.getF32Type(), 3, width),
                    builder.getIndexType()};

@@ -35,7 +35,11 @@ static constexpr int64_t kMostTileRows = 13;
 
 /// A register for each vector of B and one for the element of A; all others hold sums.
 PackedGemmTile fp8::chooseTile(const VectorRegisters &registers, int64_t rows, int64_t columns) {
-  bool isNarrow = !ShapedType::isDynamic(columns) && columns <= registers.lanes;
+  auto isShort = [](int64_t size, int64_t most) { return !ShapedType::isDynamic(size) && size <= most; };
+  if (registers.instruction ==
+      MatrixInstruction::amx) // one or two tile registers of 16 x 16 in each direction
+    return {isShort(rows, 16) ? 16 : 32, isShort(columns, 16) ? 16 : 32};
+  bool isNarrow = isShort(columns, registers.lanes);
   int64_t vectors = isNarrow ? 1 : 2;
   int64_t most = std::clamp<int64_t>((registers.count - 1 - vectors) / vectors, 1, kMostTileRows);
   if (!ShapedType::isDynamic(rows) && rows > 0)

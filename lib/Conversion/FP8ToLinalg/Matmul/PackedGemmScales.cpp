@@ -60,21 +60,59 @@ static void scalePanels(OpBuilder &b, ValueRange operands, int64_t length,
           Value position[] = {panel, overK.getInductionVar(), lane};
           Value value =
               vector::LoadOp::create(inside, loc, cast<VectorType>(factor.getType()), panels, position);
-          Value scaled = options.bf16Dots ? scalePairs(inside, loc, value, factor)
-                                          : arith::MulFOp::create(inside, loc, value, factor).getResult();
+          Value scaled = options.hasPairs() ? scalePairs(inside, loc, value, factor)
+                                            : arith::MulFOp::create(inside, loc, value, factor).getResult();
           vector::StoreOp::create(inside, loc, scaled, panels, position);
         }
       });
+}
+
+/// Multiplies the pairs of panels for tile registers, operand 0, by their scales, operand 1, of which one is
+/// for `length` pairs.
+static void scaleTilePanels(OpBuilder &b, ValueRange operands, int64_t length) {
+  constexpr int64_t pairs = 16; // of a row, side by side
+  Location loc = b.getUnknownLoc();
+  Value panels = operands[0], scales = operands[1];
+  int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
+  auto index = [&](OpBuilder &at, int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(at, loc, value);
+  };
+  auto type = VectorType::get(pairs, b.getF32Type());
+  Value zero = index(b, 0), one = index(b, 1), rows = index(b, width), step = index(b, pairs);
+  Value count = memref::DimOp::create(b, loc, panels, 0), depth = memref::DimOp::create(b, loc, panels, 1);
+  scf::buildLoopNest(
+      b, loc, {zero, zero, zero}, {count, depth, rows}, {one, step, one},
+      [&](OpBuilder &body, Location, ValueRange at) {
+        Value block = arith::DivUIOp::create(body, loc, at[1], index(body, length));
+        Value scale = memref::LoadOp::create(body, loc, scales, ValueRange{at[0], block, at[2]});
+        Value factor = vector::BroadcastOp::create(body, loc, type, scale);
+        Value before = arith::MulIOp::create(body, loc, at[2], step);
+        Value line = arith::DivUIOp::create(body, loc, before, rows);
+        Value position[] = {at[0], arith::AddIOp::create(body, loc, at[1], line),
+                            arith::RemUIOp::create(body, loc, before, rows)};
+        Value value = vector::LoadOp::create(body, loc, type, panels, position);
+        vector::StoreOp::create(body, loc, scalePairs(body, loc, value, factor), panels, position);
+      });
+}
+
+void fp8::buildScaleTilePanels(OpBuilder &builder, Location loc, Value panels, Value scales, int64_t length) {
+  int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
+  std::string name = "fp8_cpu_scale_panels_tiles_";
+  llvm::raw_string_ostream(name) << width << "_" << length;
+  Type type = getStridedType(builder.getF32Type(), 3, width);
+  auto build = [&](OpBuilder &body, ValueRange arguments) { scaleTilePanels(body, arguments, length / 2); };
+  func::FuncOp scale = getOrCreateFunction(builder, name, {type, type}, build);
+  callFunction(builder, loc, scale, ValueRange{panels, scales});
 }
 
 void fp8::buildScalePanels(OpBuilder &builder, Location loc, Value panels, Value scales, int64_t length,
                            const PackedMatmulOptions &options) {
   int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
   std::string name = "fp8_cpu_scale_panels_";
-  llvm::raw_string_ostream(name) << (options.bf16Dots ? "pairs_" : "") << width << "_" << length;
+  llvm::raw_string_ostream(name) << (options.hasPairs() ? "pairs_" : "") << width << "_" << length;
   Type type = getStridedType(builder.getF32Type(), 3, width);
   auto build = [&](OpBuilder &body, ValueRange arguments) {
-    scalePanels(body, arguments, options.bf16Dots ? length / 2 : length, options);
+    scalePanels(body, arguments, options.hasPairs() ? length / 2 : length, options);
   };
   func::FuncOp scale = getOrCreateFunction(builder, name, {type, type}, build);
   callFunction(builder, loc, scale, ValueRange{panels, scales});

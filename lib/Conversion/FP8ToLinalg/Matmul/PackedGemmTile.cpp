@@ -64,19 +64,6 @@ Value TileBuilder::multiplyAdd(OpBuilder &builder, Value left, Value right, Valu
   return x86vector::DotBF16Op::create(builder, loc, sum.getType(), sum, pairs[0], pairs[1]);
 }
 
-Value TileBuilder::viewPanel(OpBuilder &builder, Value panels, Value number) {
-  OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
-  int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
-  OpFoldResult depth = memref::getMixedSize(builder, loc, panels, 1);
-  OpFoldResult offsets[] = {number, zero, zero}, sizes[] = {one, depth, builder.getIndexAttr(width)};
-  OpFoldResult strides[] = {one, one, one};
-  int64_t shape[] = {ShapedType::kDynamic, width};
-  auto type = memref::SubViewOp::inferRankReducedResultType(shape, cast<MemRefType>(panels.getType()),
-                                                            offsets, sizes, strides);
-  Value panel = memref::SubViewOp::create(builder, loc, type, panels, offsets, sizes, strides);
-  return memref::CollapseShapeOp::create(builder, loc, panel, ArrayRef<ReassociationIndices>{{0, 1}});
-}
-
 SmallVector<Value> TileBuilder::addMatmuls(OpBuilder &builder, Value ofA, Value ofB, ValueRange sums) {
   auto type = cast<VectorType>(sums.front().getType());
   SmallVector<Value> right;
@@ -268,14 +255,14 @@ void TileBuilder::start(OpBuilder &builder, Value columnPanel, Value from, Value
   column = columnPanel;
   firstColumn = product(builder, column, tile.columns);
   rows = memref::DimOp::create(builder, loc, c, 0);
-  panelB = viewPanel(builder, b, column);
+  panelB = viewPanel(builder, loc, b, column);
   findAhead(builder);
 }
 
 void TileBuilder::build(OpBuilder &builder, Value rowPanel) {
   row = rowPanel;
   firstRow = product(builder, row, tile.rows);
-  panelA = viewPanel(builder, a, row);
+  panelA = viewPanel(builder, loc, a, row);
   if (part)
     return buildParts(builder);
   Value isFirst = buildIsFirst(builder, begin);

@@ -20,14 +20,8 @@ public:
   TileBuilder(mlir::Location loc, mlir::ValueRange operands, const BlockPanels &blocks,
               const PackedGemmTile &tile, const PackedMatmulOptions &options)
       : loc(loc), a(operands[0]), b(operands[1]), c(operands[2]), before(operands[3]), blocks(blocks),
-        tile(tile), part(partLength(blocks, options)), bf16Dots(options.bf16Dots),
+        tile(tile), part(partLength(blocks, options)), bf16Dots(options.hasPairs()),
         lanes(bf16Dots ? options.registers.lanes : tile.columns) {}
-
-  /// Returns the number of elements of a panel, along K, that are summed from zero; 0 if all are one sum.
-  static int64_t partLength(const BlockPanels &blocks, const PackedMatmulOptions &options) {
-    int64_t products = blocks.length ? blocks.length : options.split ? kSplitLength : 0;
-    return options.bf16Dots ? products / 2 : products;
-  }
 
   /// Goes to panel `column` of B and the block [begin, end) of K, which begins with a part where parts are
   /// summed from zero.
@@ -45,8 +39,6 @@ private:
   mlir::Value product(mlir::OpBuilder &builder, mlir::Value x, int64_t factor) {
     return mlir::arith::MulIOp::create(builder, loc, x, index(builder, factor));
   }
-  /// One of `panels` as a row of elements.
-  mlir::Value viewPanel(mlir::OpBuilder &builder, mlir::Value panels, mlir::Value number);
   llvm::SmallVector<mlir::Value> zeros(mlir::OpBuilder &builder);
   /// The sums of the blocks before, zeros for the first block. Prefetches the sums that come next.
   llvm::SmallVector<mlir::Value> loadSums(mlir::OpBuilder &builder, mlir::Value isFirst);

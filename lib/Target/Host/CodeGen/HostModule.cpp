@@ -33,12 +33,18 @@ static void addManifest(llvm::Module &module, StringRef manifest) {
 /// How much effort LLVM's code generator makes for entry points, which only call kernels: of clang's -O.
 static constexpr unsigned kEntryLevel = 0;
 
-/// Returns whether `function` calls an instruction of AVX512_BF16.
-static bool usesBF16Dots(const llvm::Function &function) {
-  return llvm::any_of(llvm::instructions(function), [](const llvm::Instruction &instruction) {
+/// Features of functions that call an intrinsic of these names. Other functions must not have them: LLVM
+/// would convert to bf16 by instructions that flush denormals.
+static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> kFeaturesOfIntrinsics[] = {
+    {"llvm.x86.avx512bf16.", "+avx512bf16"},
+    {"llvm.x86.tdpbf16ps.", "+amx-tile,+amx-bf16"},
+};
+
+/// Returns whether `function` calls an intrinsic whose name begins with `prefix`.
+static bool callsIntrinsic(const llvm::Function &function, StringRef prefix) {
+  return llvm::any_of(llvm::instructions(function), [&](const llvm::Instruction &instruction) {
     auto *call = dyn_cast<llvm::CallInst>(&instruction);
-    return call && call->getCalledFunction() &&
-           call->getCalledFunction()->getName().starts_with("llvm.x86.avx512bf16.");
+    return call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with(prefix);
   });
 }
 
@@ -58,8 +64,9 @@ static void setAttributes(llvm::Module &module, const llvm::TargetMachine &machi
     }
     function.addFnAttr("target-cpu", machine.getTargetCPU());
     std::string features = machine.getTargetFeatureString().str();
-    if (usesBF16Dots(function))
-      features += ",+" + kBF16DotFeature.str();
+    for (auto [prefix, added] : kFeaturesOfIntrinsics)
+      if (callsIntrinsic(function, prefix))
+        features += "," + added.str();
     function.addFnAttr("target-features", features);
     if (options.vectorWidth != 0)
       function.addFnAttr("prefer-vector-width", std::to_string(options.vectorWidth));

@@ -14,6 +14,11 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 using namespace mlir;
 using namespace fp8;
 
@@ -84,6 +89,46 @@ static constexpr llvm::StringLiteral kNotUsed[] = {
     "rtm",    "serialize", "sgx",      "sha",        "sha512", "shstk",  "sm3",       "sm4",      "tsxldtrk",
     "uintr",  "usermsr",   "waitpkg",  "wbnoinvd",   "widekl", "xsave",  "xsavec",    "xsaveopt", "xsaves"};
 
+/// Returns whether the kernel lends this process tile registers: it asks, once a process.
+static bool mayUseTiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool isGranted = syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+  return isGranted;
+#else
+  return false;
+#endif
+}
+
+/// Returns whether the processor of `options` has `features`, as "+avx512f,+avx512bf16".
+static bool hasFeatures(const HostCodeOptions &options, StringRef features) {
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  llvm::Expected<const llvm::Target *> target = findTarget(triple);
+  if (!target) {
+    llvm::consumeError(target.takeError());
+    return false;
+  }
+  auto [processor, own] = describeProcessor(options);
+  std::unique_ptr<llvm::MCSubtargetInfo> info((*target)->createMCSubtargetInfo(triple, processor, own));
+  return triple.getArch() == llvm::Triple::x86_64 && info && info->checkFeatures(features.str());
+}
+
+/// Processors, by LLVM's names, whose dot products of bf16 are twice as fast as their multiply-adds of f32.
+/// On Intel's with AVX512_BF16 both take the same time (tools/fp8-bench/FIGURES.md).
+static constexpr StringLiteral kFastBF16Dots[] = {"znver4", "znver5"};
+
+StringRef fp8::getMatrixInstruction(const HostCodeOptions &options) {
+  if (options.sums == MatmulSums::exact || !hasFeatures(options, "+avx512f,+avx512bf16"))
+    return "";
+  // Thin products have dot products of AVX512_BF16 beside AMX.
+  if (hasFeatures(options, "+amx-tile,+amx-bf16") && (!options.processor.empty() || mayUseTiles()))
+    return kTileFeature;
+  bool isFast = llvm::is_contained(kFastBF16Dots, describeProcessor(options).first);
+  if (isFast || options.sums == MatmulSums::hardware)
+    return kBF16DotFeature;
+  return "";
+}
+
 static bool isUsed(StringRef feature) {
   return !llvm::is_contained(kNotUsed, feature) && !feature.starts_with("amx-");
 }
@@ -102,8 +147,11 @@ RequiredProcessor fp8::getRequiredProcessor(const HostCodeOptions &options) {
   for (const llvm::SubtargetFeatureKV &feature : info.getEnabledProcessorFeatures())
     if (detectable.contains(feature.Key) && isUsed(feature.Key))
       required.features.push_back(feature.Key);
-  if (options.sums == MatmulSums::hardware)
+  StringRef instruction = getMatrixInstruction(options);
+  if (!instruction.empty())
     required.features.push_back(kBF16DotFeature.str());
+  if (instruction == kTileFeature)
+    required.features.insert(required.features.end(), {"amx-tile", kTileFeature.str()});
   return required;
 }
 
@@ -130,17 +178,10 @@ VectorRegisterFile fp8::getVectorRegisters(const HostCodeOptions &options) {
 }
 
 llvm::Error fp8::checkMatmulSums(const HostCodeOptions &options) {
-  if (options.sums == MatmulSums::exact)
+  if (options.sums != MatmulSums::hardware || !getMatrixInstruction(options).empty())
     return llvm::Error::success();
-  llvm::Triple triple(llvm::sys::getProcessTriple());
-  llvm::Expected<const llvm::Target *> target = findTarget(triple);
-  if (!target)
-    return target.takeError();
-  auto [processor, features] = describeProcessor(options);
-  std::unique_ptr<llvm::MCSubtargetInfo> info((*target)->createMCSubtargetInfo(triple, processor, features));
-  if (triple.getArch() == llvm::Triple::x86_64 && info && info->checkFeatures("+avx512f,+avx512bf16"))
-    return llvm::Error::success();
-  return llvm::createStringError("needs a processor with AVX512_BF16, which " + processor +
+  return llvm::createStringError("needs a processor with AVX512_BF16, which " +
+                                 describeProcessor(options).first +
                                  " lacks; leave it out, or name one that has it with --cpu");
 }
 

@@ -16,6 +16,9 @@ namespace fp8 {
 /// LLVM's name of the feature with dot products of bf16 pairs.
 inline constexpr llvm::StringLiteral kBF16DotFeature = "avx512bf16";
 
+/// LLVM's name of the feature with products of bf16 tiles.
+inline constexpr llvm::StringLiteral kTileFeature = "amx-bf16";
+
 /// This machine's operating system and kind of processor, with the processor of `options`. `level`
 /// says how much effort the code generator makes; 0 to 3.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const HostCodeOptions &options,
