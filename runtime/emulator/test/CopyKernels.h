@@ -38,7 +38,7 @@ inline std::string copyKernel(const std::string &body) {
          ".reg .b16 %rs<8>;\n.reg .pred %p<8>;\n"
          "mov.u32 %t, %tid.x;\nsetp.eq.u32 %p0, %t, 0;\nmov.u32 %rank, %cluster_ctarank;\n"
          "ld.param.u64 %out, [out];\nld.param.u64 %in, [in];\nld.param.u32 %word, [word];\n"
-         "mov.b64 %map, map;\n"
+         "mov.b64 %map, map;\ncvta.param.u64 %map, %map;\n"
          "mov.u32 %r0, tile;\nshl.b32 %r1, %t, 2;\nadd.u32 %r0, %r0, %r1;\nadd.u32 %r2, %r0, 32768;\n"
          "FILL:\nst.shared.u32 [%r0], 0xCCCCCCCC;\nadd.u32 %r0, %r0, 512;\nsetp.lt.u32 %p1, %r0, %r2;\n"
          "@%p1 bra FILL;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n" +

@@ -62,6 +62,11 @@ public:
       return shared(address, lane);
     case MemorySpace::Local:
       return local(address, lane);
+    case MemorySpace::Const:
+      return windowed(memory.constantWindow(), kConstantWindowBytes, "constant", address, lane);
+    case MemorySpace::Parameter:
+      return windowed(block.launch().parameterAddress(), block.launch().config().parameters.size(),
+                      "parameter", address, lane);
     default:
       return global(address, lane);
     }
@@ -92,6 +97,16 @@ private:
     if (kind != AccessKind::Load)
       memory.setInitialized(address, bytes, true);
     return host;
+  }
+
+  /// An address that counts from the start of `window`, which is device memory.
+  uint8_t *windowed(uint64_t window, uint64_t size, const char *space, uint64_t address, unsigned lane) {
+    if (address > size || size - address < bytes)
+      fault(FaultKind::OutOfBounds,
+            std::to_string(bytes) + " bytes at " + space + " address " + hex(address) + " are " + verb(kind) +
+                ", the " + space + " space has " + std::to_string(size) + " bytes",
+            lane);
+    return global(window + address, lane);
   }
 
   SharedPlace place(uint64_t address, unsigned lane) {

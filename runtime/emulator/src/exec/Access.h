@@ -20,7 +20,8 @@ enum class AccessKind : uint8_t { Load, Store, Atomic };
 
 /// Finds the `bytes` at each lane's address and puts their places on the host into `host`.
 /// Addresses are those of the space: shared ones begin at Block::sharedBase, local ones count
-/// from the thread's local memory, all others are the device's. Faults on memory that a
+/// from the thread's local memory, those of parameters from the launch's, those of constants
+/// from DeviceMemory::constantWindow, all others are the device's. Faults on memory that a
 /// kernel may not touch and on addresses that are not a multiple of `alignment`.
 void resolve(Warp &warp, MemorySpace space, Mask mask, const uint64_t *addresses, unsigned bytes,
              unsigned alignment, AccessKind kind, uint8_t **host);

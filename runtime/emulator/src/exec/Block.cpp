@@ -242,8 +242,7 @@ void Block::fillSpecials(uint8_t *memory, unsigned warp) const {
   out.all(Special::Envreg2, uint32_t(launch().gridWorkspace()));
   out.all(Special::Zero, 0);
   for (const BlockAddress &address : launch().program().blockAddresses) {
-    uint64_t value =
-        address.offset + (address.kind == BlockAddress::Shared ? sharedBase() : launch().parameterAddress());
+    uint64_t value = address.offset + sharedBase();
     for (unsigned lane = 0; lane < kLanes; ++lane)
       std::memcpy(memory + address.place + lane * address.width, &value, address.width);
   }

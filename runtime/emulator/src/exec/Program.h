@@ -70,11 +70,10 @@ enum class Special : uint32_t {
   Count
 };
 
-/// An address that is known only when a block begins, with a place in the specials of its
-/// warps: an address in shared memory, `offset` bytes behind the block's first, or in the
-/// kernel's parameters. It takes `width` bytes a lane.
+/// An address in shared memory, `offset` bytes behind the block's first, with a place in the
+/// specials of the block's warps: it is known only when the block begins. It takes `width`
+/// bytes a lane.
 struct BlockAddress {
-  enum Kind : uint8_t { Shared, Parameter } kind;
   uint32_t offset;
   uint8_t width;
   uint32_t place;
@@ -136,6 +135,8 @@ struct Program {
   /// Addresses of the module's variables by their index in the tree; offsets for those in
   /// shared memory.
   std::vector<uint64_t> variableAddresses;
+  /// DeviceMemory::constantWindow of the memory that the variables lie in.
+  uint64_t constantWindow = 0;
   std::unordered_map<std::string, uint32_t> variableByName;
   /// Device memory that the program holds.
   std::vector<uint64_t> allocations;

@@ -33,6 +33,7 @@ public:
 
   void layOut() {
     checkDirectives(module);
+    program.constantWindow = memory.constantWindow();
     shared = layOutShared(module, kMaxShared);
     program.specialBytes = uint32_t(Special::Count) * kLanes * 4;
     for (const ptx::Variable &variable : module.variables) {
@@ -81,13 +82,15 @@ private:
       return 0;
     if (variable.linkage == ptx::Linkage::Extern)
       throw PtxError(variable.where, "variable " + variable.name + " is not defined in this module");
-    auto address =
-        memory.allocate(std::max<uint64_t>(variable.bytes(), 1), alignment, "variable " + variable.name);
+    const bool isConstant = variable.space == Space::Const;
+    const uint64_t bytes = std::max<uint64_t>(variable.bytes(), 1);
+    auto address = isConstant ? memory.allocateConstant(bytes, alignment, "variable " + variable.name)
+                              : memory.allocate(bytes, alignment, "variable " + variable.name);
     if (!address)
       throw PtxError(variable.where, "no device memory is left for " + variable.name);
     program.allocations.push_back(*address);
     memory.setInitialized(*address, variable.bytes(), true);
-    if (variable.space == Space::Const)
+    if (isConstant)
       memory.setReadOnly(*address);
     return *address;
   }
@@ -128,8 +131,10 @@ private:
   uint64_t addressOf(const ptx::Variable &variable, const ptx::Relocation &relocation) {
     if (auto found = program.variableByName.find(relocation.symbol); found != program.variableByName.end()) {
       uint64_t address = program.variableAddresses[found->second];
-      bool shared = module.variables[found->second].space == Space::Shared;
-      return address + (shared && relocation.generic ? memory.sharedWindow() : 0);
+      const Space space = module.variables[found->second].space;
+      if (space == Space::Shared)
+        return address + (relocation.generic ? memory.sharedWindow() : 0);
+      return address - (space == Space::Const && !relocation.generic ? memory.constantWindow() : 0);
     }
     if (auto found = program.functionByName.find(relocation.symbol); found != program.functionByName.end())
       return codeAddress(found->second);

@@ -147,7 +147,7 @@ private:
   Ref sourceSpecial(const ptx::Operand &operand, ptx::Type type);
   Ref sourceVariable(const ptx::Operand &operand, unsigned bytes);
   uint64_t immediateBits(const ptx::Operand &operand, ptx::Type type) const;
-  Ref blockAddress(BlockAddress::Kind kind, uint32_t offset, unsigned bytes);
+  Ref blockAddress(uint32_t offset, unsigned bytes);
 
   Program &prog;
   FunctionCode &code;

@@ -175,26 +175,25 @@ uint64_t Decoder::immediateBits(const Operand &operand, Type type) const {
   return bits;
 }
 
-Ref Decoder::blockAddress(BlockAddress::Kind kind, uint32_t offset, unsigned bytes) {
+Ref Decoder::blockAddress(uint32_t offset, unsigned bytes) {
   for (const BlockAddress &known : prog.blockAddresses)
-    if (known.kind == kind && known.offset == offset && known.width == bytes)
+    if (known.offset == offset && known.width == bytes)
       return {Ref::Specials, known.place};
   uint32_t place = prog.specialBytes;
-  prog.blockAddresses.push_back({kind, offset, uint8_t(bytes), place});
+  prog.blockAddresses.push_back({offset, uint8_t(bytes), place});
   prog.specialBytes += bytes * kLanes;
   return {Ref::Specials, place};
 }
 
-/// The address of a variable. Null for one in the frame: its address is known only
-/// when the frame is.
+/// The address of a variable in its state space. Null for one in the frame: its address is
+/// known only when the frame is.
 Ref Decoder::sourceVariable(const Operand &operand, unsigned bytes) {
   const ptx::Variable &variable =
       operand.local ? tree.variables[operand.index] : prog.tree->variables[operand.index];
   if (operand.local && variable.space == ptx::Space::Param && code.isEntry) {
     // Parameters of the kernel itself come first; the rest are parameters of calls.
     if (operand.index < tree.parameters.size())
-      return blockAddress(BlockAddress::Parameter,
-                          uint32_t(code.parameters[operand.index].offset + uint64_t(operand.value)), bytes);
+      return constant(code.parameters[operand.index].offset + uint64_t(operand.value), bytes);
     return Ref();
   }
   if (operand.local && (variable.space == ptx::Space::Local || variable.space == ptx::Space::Param))
@@ -203,8 +202,8 @@ Ref Decoder::sourceVariable(const Operand &operand, unsigned bytes) {
       operand.local ? code.variableOffsets[operand.index] : prog.variableAddresses[operand.index];
   address += uint64_t(operand.value);
   if (variable.space == ptx::Space::Shared)
-    return blockAddress(BlockAddress::Shared, uint32_t(address), bytes);
-  return constant(address, bytes);
+    return blockAddress(uint32_t(address), bytes);
+  return constant(address - (variable.space == ptx::Space::Const ? prog.constantWindow : 0), bytes);
 }
 
 void Decoder::expectRegister(const Operand &operand, Type type, bool wider) const {

@@ -20,6 +20,8 @@ constexpr uint64_t kArenaBytes = uint64_t(1) << 38;
 constexpr uint64_t kMinAlignment = 512;
 /// Nobody's bytes between two allocations, so that running off one is seen.
 constexpr uint64_t kGap = 512;
+/// No variable asks for more, so that offsets in a window are aligned as addresses are.
+constexpr uint64_t kWindowAlignment = 65536;
 
 uint64_t alignUp(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
@@ -47,7 +49,9 @@ DeviceMemory::DeviceMemory() {
     sharedBase = alignUp(reservedBase, kSharedWindowBytes);
   arenaBytes = kArenaBytes;
   arenaBase = reserve(arenaBytes, PROT_READ | PROT_WRITE);
-  next = alignUp(arenaBase + kGap, kMinAlignment);
+  const uint64_t window = alignUp(arenaBase, kWindowAlignment);
+  constants = {window, window + kConstantWindowBytes, window + kGap};
+  others = {constants.end, arenaBase + arenaBytes, constants.end + kGap};
   initialized = reinterpret_cast<uint8_t *>(reserve(arenaBytes, PROT_READ | PROT_WRITE));
 }
 
@@ -57,16 +61,24 @@ DeviceMemory::~DeviceMemory() {
   munmap(initialized, arenaBytes);
 }
 
-std::optional<uint64_t> DeviceMemory::allocate(uint64_t bytes, uint64_t alignment, std::string what) {
+std::optional<uint64_t> DeviceMemory::allocate(Range &range, uint64_t bytes, uint64_t alignment,
+                                               std::string what) {
   std::lock_guard<std::mutex> lock(mutex);
-  uint64_t address = alignUp(next, std::max(alignment, kMinAlignment));
-  uint64_t end = arenaBase + arenaBytes;
-  if (bytes > arenaBytes || address > end - kGap || bytes > end - kGap - address)
+  uint64_t address = alignUp(range.next, std::max(alignment, kMinAlignment));
+  if (bytes > arenaBytes || address > range.end - kGap || bytes > range.end - kGap - address)
     return std::nullopt;
-  next = address + bytes + kGap;
+  range.next = address + bytes + kGap;
   inUse += bytes;
   allocations[address] = {address, bytes, /*freed=*/false, /*readOnly=*/false, std::move(what)};
   return address;
+}
+
+std::optional<uint64_t> DeviceMemory::allocate(uint64_t bytes, uint64_t alignment, std::string what) {
+  return allocate(others, bytes, alignment, std::move(what));
+}
+
+std::optional<uint64_t> DeviceMemory::allocateConstant(uint64_t bytes, uint64_t alignment, std::string what) {
+  return allocate(constants, bytes, alignment, std::move(what));
 }
 
 bool DeviceMemory::release(uint64_t address) {

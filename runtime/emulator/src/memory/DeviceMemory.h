@@ -5,7 +5,7 @@
 // The device's memory, one range of virtual addresses that is reserved once. A device
 // address is the host's address of the same byte, so that pinned and managed memory are the
 // same on both sides. Windows of addresses without memory behind them stand for shared and
-// local memory in generic addresses.
+// local memory in generic addresses; constants lie in a window of device memory.
 
 #ifndef FP8EMU_MEMORY_DEVICEMEMORY_H
 #define FP8EMU_MEMORY_DEVICEMEMORY_H
@@ -35,6 +35,8 @@ struct Allocation {
 constexpr unsigned kSharedRankShift = 24;
 constexpr uint64_t kSharedWindowBytes = uint64_t(16) << kSharedRankShift;
 constexpr uint64_t kLocalWindowBytes = uint64_t(1) << 30;
+/// Addresses of constants count from the window's start, so that 32 bits hold them.
+constexpr uint64_t kConstantWindowBytes = uint64_t(1) << 32;
 
 class DeviceMemory {
 public:
@@ -46,6 +48,8 @@ public:
   /// Allocates zero-filled memory, with room around it that belongs to no allocation. The bytes
   /// count as uninitialised until they are written. Nothing where no memory is left.
   std::optional<uint64_t> allocate(uint64_t bytes, uint64_t alignment, std::string what);
+  /// The same in the window of constants.
+  std::optional<uint64_t> allocateConstant(uint64_t bytes, uint64_t alignment, std::string what);
   /// Gives memory back; its addresses are never used again. False where no allocation begins
   /// there, or where it was given back before.
   bool release(uint64_t address);
@@ -62,6 +66,7 @@ public:
   uint64_t bytesInUse() const { return inUse; }
   uint64_t sharedWindow() const { return sharedBase; }
   uint64_t localWindow() const { return localBase; }
+  uint64_t constantWindow() const { return constants.begin; }
 
   /// Marks bytes as written, or as not written.
   void setInitialized(uint64_t address, uint64_t bytes, bool initialized);
@@ -72,7 +77,14 @@ public:
   void onRelease(std::function<void(uint64_t, uint64_t)> told) { released = std::move(told); }
 
 private:
-  uint64_t arenaBase = 0, arenaBytes = 0, next = 0, inUse = 0;
+  /// Addresses [begin, end), given out up to `next`.
+  struct Range {
+    uint64_t begin = 0, end = 0, next = 0;
+  };
+  std::optional<uint64_t> allocate(Range &range, uint64_t bytes, uint64_t alignment, std::string what);
+
+  uint64_t arenaBase = 0, arenaBytes = 0, inUse = 0;
+  Range constants, others;
   uint64_t sharedBase = 0, localBase = 0;
   uint64_t reservedBase = 0, reservedBytes = 0;
   /// One byte for each byte of the arena: 1 where that was written.

@@ -184,22 +184,32 @@ void decodeMove(Decoder &decoder) {
                                               });
 }
 
-/// From a space's address to a generic one (op.flags 0) and back: a constant is
-/// added, which depends on the space.
+/// Where a space begins in generic addresses.
+uint64_t windowOf(const Launch &launch, MemorySpace space) {
+  switch (space) {
+  case MemorySpace::Local:
+    return launch.memory().localWindow();
+  case MemorySpace::Shared:
+  case MemorySpace::SharedCluster:
+    return launch.memory().sharedWindow();
+  case MemorySpace::Const:
+    return launch.memory().constantWindow();
+  case MemorySpace::Parameter:
+    return launch.parameterAddress();
+  default:
+    return 0;
+  }
+}
+
+/// From a space's address to a generic one (op.flags 0) and back.
 template <class T>
 void convertAddress(Warp &warp, const Op &op, Mask mask) {
-  const DeviceMemory &memory = warp.block().launch().memory();
-  uint64_t window =
-      MemorySpace(op.small) == MemorySpace::Local ? memory.localWindow() : memory.sharedWindow();
+  uint64_t window = windowOf(warp.block().launch(), MemorySpace(op.small));
   if (op.flags)
     window = 0 - window;
   const T *a = warp.values<T>(op.a);
   T *d = warp.values<T>(op.d);
   forIndependentLanes(mask, [=](unsigned lane) { d[lane] = T(a[lane] + window); });
-}
-
-bool hasWindow(MemorySpace space) {
-  return space == MemorySpace::Local || space == MemorySpace::Shared || space == MemorySpace::SharedCluster;
 }
 
 /// The address operand of cvta may be a variable in the frame, too.
@@ -227,7 +237,7 @@ void decodeConvertAddress(Decoder &decoder) {
   decodeLanes(decoder, type, 1);
   op.small = uint16_t(space);
   op.flags = fromGeneric;
-  op.handler = hasWindow(space) ? &convertAddress<uint64_t> : &unaryLanes<uint64_t, uint64_t, Identity>;
+  op.handler = &convertAddress<uint64_t>;
 }
 
 /// isspacep: whether a generic address lies in a space.
@@ -239,13 +249,13 @@ void isInSpace(Warp &warp, const Op &op, Mask mask) {
     MemorySpace wanted = MemorySpace(op.small), space = classify(warp, address);
     bool own = space == MemorySpace::SharedCluster && address >> kSharedRankShift == warp.block().rank();
     bool is = wanted == MemorySpace::Shared ? own : wanted == space;
-    const uint64_t parameters = warp.block().launch().parameterAddress();
+    const Launch &launch = warp.block().launch();
     if (wanted == MemorySpace::Parameter)
-      is = address - parameters < warp.block().launch().kernel().parameterBytes;
-    if (wanted == MemorySpace::Const) {
-      const Allocation *allocation = warp.block().launch().memory().find(address);
-      is = allocation && allocation->readOnly;
-    }
+      is = address - launch.parameterAddress() < launch.kernel().parameterBytes;
+    // The window of parameters lies in that of global memory (PTX ISA 9.7.9.22), that of constants does not.
+    const bool isConstant = address - launch.memory().constantWindow() < kConstantWindowBytes;
+    if (wanted == MemorySpace::Const || isConstant)
+      is = isConstant && wanted == MemorySpace::Const;
     result |= Mask(is) << lane;
   });
   Mask &d = warp.predicate(op.d);
