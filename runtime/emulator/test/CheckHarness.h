@@ -52,8 +52,8 @@ inline LaunchConfig threads(uint32_t block, uint32_t grid = 1, uint32_t cluster 
 
 /// Runs k(out, in) with 64 KiB behind each, zeros.
 inline std::optional<Fault> run(const std::string &body, const LaunchConfig &config, uint64_t seed,
-                                unsigned workers = 1, const std::string &target = "sm_90a") {
-  Settings settings;
+                                unsigned workers = 1, const std::string &target = "sm_90a",
+                                Settings settings = {}) {
   settings.seed = seed;
   settings.threads = workers;
   TestMachine machine(kernelText(body, 1, target), settings);

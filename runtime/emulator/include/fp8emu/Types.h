@@ -95,6 +95,9 @@ struct Settings {
   bool checks = true;
   /// Whether the checks include those of memory order: data races, missing proxy fences.
   bool races = true;
+  /// Whether tensor memory is ordered between threads by tcgen05.fence alone. Otherwise barriers
+  /// and what releases and acquires order it too (check/README.md).
+  bool tensorFences = false;
   TensorSums sums = TensorSums::Hardware;
   /// Decides the order of warps, blocks and asynchronous completions.
   uint64_t seed = 0;

@@ -114,6 +114,8 @@ Agent Agent::inGroup(Warp &warp, unsigned lane, GroupKind kind, Proxy proxy) {
     }
     addThreads(state.known.generic, block.number, warp.index() * kLanes, warp.existing(), own.epoch - 1);
   }
+  if (!needsTensorFences(warp))
+    join(state.tensorKnown, state.known.completed);
   Started &started = own.startedBy(lane, kind);
   state.info.queueBlock = block.number;
   state.info.queue = state.readQueue = block.queue(threadQueue(kind, warp, lane));
@@ -229,8 +231,11 @@ void check::waitedForGroups(Warp &warp, Mask lanes, GroupKind kind, uint64_t all
       count = started.committed[started.committed.size() - 1 - allowed];
     if (!count)
       return;
-    if (isTensor(kind))
-      return addQueue(own->tensor[lane], block.number, block.queue(threadQueue(kind, warp, counted)), count);
+    if (isTensor(kind)) {
+      const uint16_t queue = block.queue(threadQueue(kind, warp, counted));
+      addQueue(own->tensor[lane], block.number, queue, count);
+      return addQueue(own->known[lane].completed, block.number, queue, count);
+    }
     if (kind == GroupKind::Bulk)
       addQueueTo(own->known[lane], block.number, block.queue(threadQueue(OfBulkReads, warp, lane)), count,
                  Proxy::Async);

@@ -62,21 +62,28 @@ void addQueue(ClockRef &clock, uint32_t block, unsigned queue, uint32_t count);
 ///   async      those of them that async-proxy operations started by the thread see, and
 ///   maps       those that uses of tensor maps see (PTX ISA 8.6);
 ///   tensor     operations on tensor memory that fences have handed on (9.7.16.6);
+///   completed  operations on tensor memory that are over, handed on as other accesses are;
 ///   sequenced  those that the thread's next fence.sc will add to generic: all ordered before
 ///              the fences that precede that one in the order of execution (8.9.2).
 struct Knowledge {
-  ClockRef generic, async, maps, tensor, sequenced;
+  ClockRef generic, async, maps, tensor, completed, sequenced;
 
   void join(const Knowledge &more) {
     check::join(generic, more.generic);
     check::join(async, more.async);
     check::join(maps, more.maps);
     check::join(tensor, more.tensor);
+    check::join(completed, more.completed);
     check::join(sequenced, more.sequenced);
   }
   bool operator==(const Knowledge &other) const {
     return generic == other.generic && async == other.async && maps == other.maps && tensor == other.tensor &&
-           sequenced == other.sequenced;
+           completed == other.completed && sequenced == other.sequenced;
+  }
+  /// Adds what an acquiring instruction learns: it orders what fences have handed on, too.
+  void acquire(const Knowledge &more) {
+    join(more);
+    check::join(completed, more.tensor);
   }
 };
 

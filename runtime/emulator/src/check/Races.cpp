@@ -56,7 +56,7 @@ void learn(WarpRaces &own, Mask lanes, const Knowledge &more) {
       return;
     }
     before = mine;
-    mine.join(more);
+    mine.acquire(more);
     after = mine;
     any = true;
   });
@@ -170,7 +170,7 @@ void check::fence(Warp &warp, Mask lanes, Level level, bool acquires, bool relea
     Patterns &patterns = own->patternsOf(lane);
     for (unsigned i = 0; i <= unsigned(level); ++i) {
       if (acquires)
-        own->known[lane].join(patterns.pending[i]);
+        own->known[lane].acquire(patterns.pending[i]);
       if (releases)
         patterns.released[i] = {own->known[lane], own->epoch};
     }
@@ -209,9 +209,15 @@ static void makeVisible(Warp &warp, Mask lanes, ClockRef Knowledge::*seen) {
 void check::fenceProxy(Warp &warp, Mask lanes) { makeVisible(warp, lanes, &Knowledge::async); }
 void check::fenceMaps(Warp &warp, Mask lanes) { makeVisible(warp, lanes, &Knowledge::maps); }
 
+bool check::needsTensorFences(const Warp &warp) { return warp.block().launch().settings().tensorFences; }
+
 void check::fenceTensorBefore(Warp &warp, Mask lanes) {
   if (WarpRaces *own = racesOf(warp))
-    forLanes(lanes, [&](unsigned lane) { join(own->known[lane].tensor, own->tensor[lane]); });
+    forLanes(lanes, [&](unsigned lane) {
+      join(own->known[lane].tensor, own->tensor[lane]);
+      if (!needsTensorFences(warp))
+        join(own->known[lane].tensor, own->known[lane].completed);
+    });
 }
 
 void check::fenceTensorAfter(Warp &warp, Mask lanes) {
@@ -248,7 +254,7 @@ void check::waitedForMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t 
     return;
   const Knowledge &complete = racesOf(block)->mbarriers[offset].complete;
   if (bits & ordering::kAcquire)
-    return own->known[lane].join(complete);
+    return own->known[lane].acquire(complete);
   join(own->known[lane].tensor, complete.tensor);
   join(own->known[lane].sequenced, complete.sequenced);
   for (Knowledge &pending : own->patternsOf(lane).pending)

@@ -188,6 +188,8 @@ void fenceSequence(Warp &warp, Mask lanes);
 void fenceProxy(Warp &warp, Mask lanes);
 /// fence.proxy.tensormap::generic.acquire.
 void fenceMaps(Warp &warp, Mask lanes);
+/// Whether nothing but tcgen05.fence orders tensor memory between threads (Settings).
+bool needsTensorFences(const Warp &warp);
 /// tcgen05.fence::before_thread_sync, ::after_thread_sync.
 void fenceTensorBefore(Warp &warp, Mask lanes);
 void fenceTensorAfter(Warp &warp, Mask lanes);

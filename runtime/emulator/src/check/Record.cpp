@@ -81,7 +81,7 @@ void observe(Warp &warp, unsigned lane, const Target &target, uint8_t bits) {
     if (!found)
       continue;
     if (bits & ordering::kAcquire) {
-      own.known[lane].join(*found);
+      own.known[lane].acquire(*found);
     } else if (!(bits & ordering::kNoPattern)) {
       own.patternsOf(lane).pending[i].join(*found);
       join(own.known[lane].sequenced, found->sequenced);
@@ -186,7 +186,7 @@ void check::readMap(Warp &warp, unsigned lane, uint64_t address, unsigned bytes)
   info.epoch = own->epoch;
   info.pc = warp.pc();
   info.isAsyncProxy = true;
-  const Knowledge known{own->known[lane].generic, own->known[lane].maps, nullptr, nullptr, nullptr};
+  const Knowledge known{own->known[lane].generic, own->known[lane].maps, nullptr, nullptr, nullptr, nullptr};
   const uint32_t stamp = launch.stamps.add(info);
   Recorder recorder(launch, info, stamp);
   if (stamp && recorder.access({nullptr, address}, bytes, Mask(1) << lane, known))

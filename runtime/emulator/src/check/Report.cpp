@@ -102,9 +102,12 @@ Fault check::report(const LaunchRaces &launch, const TensorAccess &before, const
   std::string missing = "tcgen05.fence::after_thread_sync";
   if (!synchronized) {
     missing = waits[size_t(before.pipe)];
-    if (!sameWarp)
+    const bool fences = launch.launch.settings().tensorFences;
+    if (!sameWarp && (fences || before.pipe == TensorPipe::Engine))
       missing += ", or what orders the two threads with tcgen05.fence::before_thread_sync before it and "
                  "::after_thread_sync after it,";
+    else if (!sameWarp)
+      missing += " and a barrier, or a releasing arrival and an acquiring wait,";
   }
   Fault fault;
   fault.kind = before.info.isWrite ? FaultKind::Race : FaultKind::AsyncOverwrite;

@@ -54,13 +54,15 @@ static TensorSums chosenSums() {
   return TensorSums::Hardware;
 }
 
-/// FP8EMU_CHECKS: 0 for none, memory for all but data races, 1 for all.
+/// FP8EMU_CHECKS: 0 for none, memory for all but data races, 1 for all, strict for all with tensor
+/// memory ordered by its own fences alone.
 static void chooseChecks(Settings &settings) {
   std::string wanted = variable("FP8EMU_CHECKS");
   settings.checks = wanted != "0";
   settings.races = settings.checks && wanted != "memory";
-  if (!wanted.empty() && wanted != "0" && wanted != "memory" && wanted != "1")
-    std::fprintf(stderr, "fp8emu: FP8EMU_CHECKS=%s is none of 0, memory, 1\n", wanted.c_str());
+  settings.tensorFences = wanted == "strict";
+  if (!wanted.empty() && wanted != "0" && wanted != "memory" && wanted != "1" && wanted != "strict")
+    std::fprintf(stderr, "fp8emu: FP8EMU_CHECKS=%s is none of 0, memory, 1, strict\n", wanted.c_str());
 }
 
 Driver::Driver() {

@@ -37,8 +37,9 @@ std::string waited(const std::string &semantics = "") {
 
 /// A block of 128 threads: `tile` of 8 KiB of zeros, of which %rd3 and %rd4 describe two
 /// matrices, 64 columns at %r3, of which the warp's lanes are at %r4; every sum and the
-/// stores of each warp have been waited for. Thread 0 is told by %p1.
-Run block(const std::string &body) {
+/// stores of each warp have been waited for. Thread 0 is told by %p1. `strict`: tcgen05.fence
+/// alone orders threads.
+Run block(const std::string &body, bool strict = false) {
   std::string text =
       ".shared .align 1024 .b8 tile[8192];\n.shared .align 8 .b64 bar;\n.shared .align 4 .b32 where;\n"
       "mov.u32 %r8, tile;\nmul.lo.u32 %r7, %i, 64;\nadd.u32 %r8, %r8, %r7;\nmov.u32 %r9, 0;\n"
@@ -54,7 +55,18 @@ Run block(const std::string &body) {
       setDescriptor("%rd3", 0, 128, 256, 0) + setDescriptor("%rd4", 4096, 128, 256, 0) + "mov.u32 %r9, " +
       std::to_string(shape(128, 16) | kF32) + ";\n" + kStore + kWaitStore + kOrdered + body + kBarrier +
       "@!%p2 bra FREED;\ntcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 64;\nFREED:\n";
-  return [=](uint64_t seed) { return run(text, threads(128), seed, 1, "sm_100a"); };
+  Settings settings;
+  settings.tensorFences = strict;
+  return [=](uint64_t seed) { return run(text, threads(128), seed, 1, "sm_100a", settings); };
+}
+/// What barriers and acquiring waits order, and a missing fence where these alone do.
+void expectOrdered(const std::string &body, FaultKind kind, const std::vector<std::string> &words) {
+  expectClean(block(body));
+  expectFault(block(body, /*strict=*/true), kind, words);
+}
+void expectCleanBothWays(const std::string &body) {
+  expectClean(block(body));
+  expectClean(block(body, /*strict=*/true));
 }
 
 TEST(CheckTensor, SourcesInSharedMemory) {
@@ -105,14 +117,20 @@ TEST(CheckTensor, SumsAreReadAfterTheirCommit) {
   auto of = [&](const std::string &commit, const std::string &wait) {
     return block(with(with(text, commit), wait, "$2"));
   };
-  expectClean(of(kCommit, waited() + kAfter));
+  expectCleanBothWays(with(with(text, kCommit), waited() + kAfter, "$2"));
   // An order of execution is enough (9.7.16.6.4).
   expectClean(of(kCommit, waited(".relaxed.cluster") + kAfter));
   // One that waits for all.
   expectClean(of(kCommit, byOne(waited() + kAfter + kBefore, "WAITED") + kBarrier + kAfter));
   expectFault(of(kCommit, kOrdered), FaultKind::Race,
               {"tcgen05.mma", "tcgen05.ld", "lanes", "a wait for the mbarrier of a tcgen05.commit"});
-  expectFault(of(kCommit, waited()), FaultKind::Race, {"tcgen05.fence::after_thread_sync is missing"});
+  expectOrdered(with(with(text, kCommit), waited(), "$2"), FaultKind::Race,
+                {"tcgen05.fence::after_thread_sync is missing"});
+  // Another thread's wait, and a barrier.
+  expectClean(of(kCommit, byOne(waited(), "WAITED") + kBarrier));
+  expectFault(of(kCommit, waited(".relaxed.cluster")), FaultKind::Race,
+              {"tcgen05.fence::after_thread_sync is missing"});
+  expectClean(of(kCommit, waited(".relaxed.cluster") + "fence.acq_rel.cta;\n"));
   expectFault(of("", kOrdered), FaultKind::Race);
   expectFault(block(byOne(kCommit + kProduct, "ISSUED") + waited() + kAfter + kLoad + kWaitLoad),
               FaultKind::Race, {"tcgen05.commit"});
@@ -125,8 +143,8 @@ TEST(CheckTensor, ProductsFollowEachOther) {
   expectClean(block(byOne(kProduct, "ISSUED") + kOrdered + other + waited()));
   expectFault(block(byOne(kProduct, "ISSUED") + kBarrier + kAfter + other + waited()), FaultKind::Race,
               {"tcgen05.mma", "before_thread_sync"});
-  expectFault(block(byOne(kProduct, "ISSUED") + kBefore + kBarrier + other + waited()), FaultKind::Race,
-              {"tcgen05.mma", "after_thread_sync"});
+  expectOrdered(byOne(kProduct, "ISSUED") + kBefore + kBarrier + other + waited(), FaultKind::Race,
+                {"tcgen05.mma", "after_thread_sync"});
 }
 
 TEST(CheckTensor, LoadsAndStoresAreWaitedFor) {
@@ -134,13 +152,16 @@ TEST(CheckTensor, LoadsAndStoresAreWaitedFor) {
   expectClean(block(kStore + kWaitStore + kOrdered + product));
   expectFault(block(kStore + kOrdered + product), FaultKind::Race,
               {"tcgen05.st", "tcgen05.mma", "tcgen05.wait::st"});
-  expectFault(block(kStore + kWaitStore + kBarrier + kAfter + product), FaultKind::Race,
-              {"tcgen05.st", "before_thread_sync"});
+  for (const std::string &order : {kBarrier + kAfter, kBarrier})
+    expectOrdered(kStore + kWaitStore + order + product, FaultKind::Race,
+                  {"tcgen05.st", "before_thread_sync"});
   expectClean(block(kLoad + kWaitLoad + kOrdered + product));
   expectFault(block(kLoad + kOrdered + product), FaultKind::AsyncOverwrite,
               {"tcgen05.ld", "tcgen05.mma", "tcgen05.wait::ld"});
-  expectFault(block(kLoad + kWaitLoad + kBefore + kBarrier + product), FaultKind::AsyncOverwrite,
-              {"tcgen05.fence::after_thread_sync is missing"});
+  expectOrdered(kLoad + kWaitLoad + kBefore + kBarrier + product, FaultKind::AsyncOverwrite,
+                {"tcgen05.fence::after_thread_sync is missing"});
+  expectOrdered(kLoad + kWaitLoad + kBarrier + product, FaultKind::AsyncOverwrite, {"tcgen05.ld"});
+  expectFault(block(kStore + kBarrier + product), FaultKind::Race, {"tcgen05.wait::st"});
   // Of one warp the waits alone.
   expectClean(block(kStore + kWaitStore + kLoad + kWaitLoad + kStore + kWaitStore));
   expectFault(block(kStore + kLoad + kWaitLoad), FaultKind::Race, {"tcgen05.wait::st is missing"});
@@ -148,6 +169,30 @@ TEST(CheckTensor, LoadsAndStoresAreWaitedFor) {
   // Loads of the same are no race, nor stores of others.
   expectClean(block(kLoad + kLoad + kWaitLoad));
   expectClean(block(kStore + with(kStore, "[%r4+2]", "[%r4]") + kWaitStore));
+}
+
+/// Arrivals release and waits acquire unless they are .relaxed: then fences must.
+TEST(CheckTensor, MbarriersOrderUnlessTheyAreRelaxed) {
+  const auto order = [](const std::string &arrive, const std::string &wait) {
+    return ".shared .align 8 .b64 stored;\n@%p1 mbarrier.init.shared.b64 [stored], 128;\nbar.sync 0;\n" +
+           kStore + kWaitStore + arrive + "[stored];\n" +
+           byOne("STORED:\nmbarrier.try_wait.parity" + wait + "@!%p3 bra STORED;\n$1" + kProduct + kCommit,
+                 "ISSUED") +
+           waited();
+  };
+  const std::string release = "mbarrier.arrive.shared::cta.b64 _, ",
+                    relaxed = "mbarrier.arrive.relaxed.cta.shared::cta.b64 _, ",
+                    acquire = ".shared::cta.b64 %p3, [stored], 0;\n",
+                    weak = ".relaxed.cta.shared::cta.b64 %p3, [stored], 0;\n";
+  expectOrdered(with(order(release, acquire), ""), FaultKind::Race, {"tcgen05.st", "tcgen05.mma"});
+  expectFault(block(with(order(relaxed, acquire), "")), FaultKind::Race, {"tcgen05.st"});
+  expectFault(block(with(order(release, weak), "")), FaultKind::Race, {"tcgen05.st"});
+  expectFault(block(with(order(release, weak), kAfter)), FaultKind::Race, {"tcgen05.st"});
+  expectCleanBothWays(with(order(kBefore + relaxed, weak), kAfter));
+  expectFault(block(with(order(kBefore + relaxed, weak), "")), FaultKind::Race, {"after_thread_sync"});
+  // A fence before the arrival makes it release, one after the wait makes that acquire.
+  expectClean(block(with(order("fence.acq_rel.cta;\n" + relaxed, weak), "fence.acq_rel.cta;\n")));
+  expectClean(block(with(order(kBefore + relaxed, acquire), "")));
 }
 
 TEST(CheckTensor, CopiesAndShifts) {
