@@ -21,6 +21,9 @@ constexpr uint8_t kInFlight = 32;
 constexpr uint8_t kConfirms = 64;
 /// The access is strong, but not a read that a fence makes an acquire (red, PTX ISA 8.8).
 constexpr uint8_t kNoPattern = 128;
+/// Of a weak write: it is ordered with accesses by other proxies to the same address as with
+/// those by its own (tcgen05.alloc, PTX ISA 9.7.16.6.1).
+constexpr uint8_t kAnyProxy = 128;
 
 inline uint8_t strong(Level level, bool acquires = false, bool releases = false) {
   return uint8_t(uint8_t(level) | kStrong | (acquires ? kAcquire : 0) | (releases ? kRelease : 0));

@@ -143,6 +143,7 @@ void check::access(Warp &warp, Mask mask, const Target *targets, unsigned bytes,
   info.isAtomic = kind == AccessKind::Atomic;
   info.isSwap = info.isAtomic && isSwap(warp);
   info.isBlind = info.isAtomic && bits & ordering::kNoPattern;
+  info.isOfAnyProxy = !(bits & ordering::kStrong) && bits & ordering::kAnyProxy;
   own->doubtful = 0;
   if (uint32_t stamp = stampFor(block->launch, *own, info)) {
     Recorder recorder(block->launch, info, stamp);

@@ -90,7 +90,7 @@ void Recorder::lookAt(Word word, unsigned bytes) {
   FaultKind kind = FaultKind::Race;
   if (precedes(before, lanesOf(word))) {
     // Overwriting bytes after a generic read needs no proxy fence: a barrier is enough.
-    bool crosses = info.isAsyncProxy && !before.isAsyncProxy && before.isWrite;
+    bool crosses = info.isAsyncProxy && !before.isAsyncProxy && before.isWrite && !before.isOfAnyProxy;
     if (!crosses || knows(known->async, before, lanesOf(word)))
       return;
     kind = FaultKind::MissingProxyFence;

@@ -42,6 +42,8 @@ struct AccessInfo {
   bool isSwap = false;
   /// An update whose thread does not learn of those before it (red).
   bool isBlind = false;
+  /// A write that needs no proxy fence before an access of another proxy.
+  bool isOfAnyProxy = false;
 };
 
 /// The accesses of a launch, by stamps. Stamps of earlier launches are lower than `first`:

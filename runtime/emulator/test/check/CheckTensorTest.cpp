@@ -195,6 +195,25 @@ TEST(CheckTensor, MbarriersOrderUnlessTheyAreRelaxed) {
   expectClean(block(with(order(kBefore + relaxed, acquire), "")));
 }
 
+/// Allocations keep the order of accesses to one address (PTX ISA 9.7.16.6.1); stores do not.
+TEST(CheckTensor, TheWordOfAnAllocationIsOverwritten) {
+  const std::string copy =
+      "@%p1 mbarrier.init.shared.b64 [full], 1;\nbar.sync 0;\n"
+      "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [full], 16;\n"
+      "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [word], [%in0], 16, [full];\n"
+      "FULL:\nmbarrier.try_wait.parity.shared::cta.b64 %p3, [full], 0;\n@!%p3 bra FULL;\n"
+      "@!%p2 bra GIVEN;\ntcgen05.dealloc.cta_group::1.sync.aligned.b32 %r12, 32;\nGIVEN:\n";
+  const std::string variables = ".shared .align 128 .b8 word[128];\n.shared .align 8 .b64 full;\n";
+  const std::string allocated = variables +
+                                "@!%p2 bra TAKEN;\n"
+                                "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [word], 32;\n"
+                                "TAKEN:\n$1" +
+                                kBarrier + "ld.shared.u32 %r12, [word];\n" + kBarrier + copy;
+  expectClean(block(with(allocated, "")));
+  expectFault(block(with(allocated, "@%p1 st.shared.u32 [word+4], 1;\n")), FaultKind::MissingProxyFence,
+              {"st.shared"});
+}
+
 TEST(CheckTensor, CopiesAndShifts) {
   std::string text = byOne("$2$1", "ISSUED") + "$3" + with(kLoad, "[%r4+32]", "[%r4]") + kWaitLoad;
   for (std::string what : {kCopy, std::string("tcgen05.shift.cta_group::1.down [%r3+32];\n")}) {

@@ -192,6 +192,7 @@ void fp8emu::decodeTensorAllocate(Decoder &decoder) {
   decoder.expectOperands(2);
   decodeAddress(decoder, decoder.operand(0), space);
   decoder.op().b = decoder.source(1, Type::U32);
+  decoder.op().ordering = check::ordering::kAnyProxy;
   decoder.op().handler = &allocate;
 }
 
