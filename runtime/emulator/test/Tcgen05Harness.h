@@ -26,6 +26,8 @@ struct TensorKernel {
   std::string issue, prepare;
   unsigned columns = 64;
   std::vector<uint8_t> tile = std::vector<uint8_t>(16);
+  /// The first of each 16 bytes, which are written; the bytes behind them are not.
+  unsigned dataBytes = 16;
 
   std::string ptx() const {
     std::string
@@ -37,7 +39,9 @@ struct TensorKernel {
                ";\n@%p0 bra L1;\n"
                "cvt.u64.u32 %rd0, %r0;\nadd.u64 %rd0, %in0, %rd0;\nld.global.u32 %r1, [%rd0];\nmov.u32 %r2, "
                "tile;\n"
-               "add.u32 %r2, %r2, %r0;\nst.shared.u32 [%r2], %r1;\nadd.u32 %r0, %r0, 512;\nbra L0;\nL1:\n"
+               "add.u32 %r2, %r2, %r0;\nand.b32 %r7, %r0, 15;\nsetp.lt.u32 %p9, %r7, " +
+               text(dataBytes) +
+               ";\n@%p9 st.shared.u32 [%r2], %r1;\nadd.u32 %r0, %r0, 512;\nbra L0;\nL1:\n"
                "fence.proxy.async.shared::cta;\n"
                "setp.eq.u32 %p1, %i, 0;\nsetp.lt.u32 %p2, %i, 32;\n@%p1 mbarrier.init.shared.b64 [bar], 1;\n"
                "@!%p2 bra L2;\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [where], " +

@@ -50,6 +50,11 @@ struct Copy {
   Unpacking unpacking = Unpacking::None;
   TensorOperand to;
   Ref descriptor;
+
+  /// Bytes of a part that hold elements; the ones behind them are padding, which is not read.
+  unsigned dataBytes() const {
+    return unpacking == Unpacking::None ? 16 : unpacking == Unpacking::Bits6 ? 12 : 8;
+  }
 };
 
 /// 16 elements, each to the place that it has in a byte (PTX ISA 9.7.16.9.1): those of 6
@@ -78,7 +83,7 @@ public:
       fail(FaultKind::IllegalOperand, "the lane of the address is " + std::to_string(tensorLane(to)) +
                                           (shape.rows == 4 ? ", it must be below 32" : ", it must be 0"));
     forRows([&](unsigned row, unsigned part, Block *block) {
-      willRead(*block, from.part(false, row, part), 16);
+      willRead(*block, from.part(false, row, part), copy.dataBytes());
     });
     for (unsigned quarter = 0; quarter < 4; ++quarter)
       willWrite(
@@ -88,8 +93,9 @@ public:
 protected:
   void read() override {
     forRows([&](unsigned row, unsigned part, Block *block) {
-      std::array<uint8_t, 16> bytes;
-      std::memcpy(bytes.data(), shared(*block, from.part(false, row, part), 16), 16);
+      std::array<uint8_t, 16> bytes{};
+      const unsigned count = copy.dataBytes();
+      std::memcpy(bytes.data(), shared(*block, from.part(false, row, part), count), count);
       unpackElements(copy.unpacking, bytes.data());
       data.push_back(bytes);
     });

@@ -41,6 +41,12 @@ struct Multiplicand {
   unsigned across() const { return element.transposed ? k : rows; }
   /// Parts of 16 bytes that hold that length.
   unsigned parts() const { return (length() + element.perPart() - 1) / element.perPart(); }
+  /// Bytes of a part that hold elements of the matrix; the ones behind them are padding, which
+  /// is not read.
+  unsigned bytesOf(unsigned part) const {
+    const unsigned per = element.perPart(), count = std::min(per, length() - part * per);
+    return (count * element.bits + 7) / 8;
+  }
 };
 
 template <class T>
@@ -177,7 +183,7 @@ private:
   void readMatrix(Block &block, Multiplicand &to, unsigned first) {
     unsigned per = to.element.perPart();
     forParts(to, [&](unsigned across, unsigned part, uint32_t address) {
-      const uint8_t *bytes = shared(block, address, 16);
+      const uint8_t *bytes = shared(block, address, to.bytesOf(part));
       for (unsigned i = 0; i < per && part * per + i < to.length(); ++i) {
         unsigned along = part * per + i;
         unsigned row = to.element.transposed ? along : across, k = to.element.transposed ? across : along;
@@ -226,10 +232,13 @@ private:
 
   void announce() {
     for (Block *block : blocks) {
-      auto see = [&](unsigned, unsigned, uint32_t at) { willRead(*block, at, 16); };
+      auto announce = [&](const Multiplicand &matrix) {
+        forParts(matrix,
+                 [&](unsigned, unsigned part, uint32_t at) { willRead(*block, at, matrix.bytesOf(part)); });
+      };
       if (!code.aInTensorMemory)
-        forParts(rowsA, see);
-      forParts(columnsB, see);
+        announce(rowsA);
+      announce(columnsB);
     }
     if (code.aInTensorMemory)
       forRanges(a, kColumnsOfA, [&](const TensorRange &range) { willRead(range); });

@@ -95,6 +95,40 @@ TEST(Tcgen05Kinds, elementsOf6And4Bits) {
                  32);
 }
 
+/// Of 16 bytes with elements of 4 bits the last 8 are padding, with elements of 6 bits the last 4.
+TEST(Tcgen05Kinds, paddingIsNotRead) {
+  const auto product = [](uint32_t type, const num::Format &format, unsigned bits) {
+    return packed("f8f6f4", shape(128, 64) | kF32 | type << 7 | type << 10,
+                  [&format, bits](unsigned row, unsigned part, bool isB) {
+                    return codes(format, 16, bits, valuesOf(row, part * 16, isB));
+                  });
+  };
+  TensorKernel fours = product(5, num::E2M1, 4), sixes = product(4, num::E3M2, 6);
+  fours.dataBytes = 8;
+  expectProducts(fours, 32);
+  sixes.dataBytes = 12;
+  expectProducts(sixes, 32);
+  for (const char *unpacking : {"b4x16_p64", "b6x16_p32"}) {
+    TensorKernel copy;
+    copy.tile.resize(128 * 32);
+    copy.columns = 32;
+    copy.dataBytes = unpacking[1] == '4' ? 8 : 12;
+    copy.issue = setDescriptor("%rd3", 0, 128, 256, 0) + "tcgen05.cp.cta_group::1.128x128b.b8x16." +
+                 unpacking + " [%r3], %rd3;\n";
+    copy.prepare = "mov.b32 %r20, 0;\n";
+    for (unsigned c = 0; c < 32; ++c)
+      copy.prepare += "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r4+" + text(c) + "], {%r20};\n";
+    copy.prepare += "tcgen05.wait::st.sync.aligned;\n";
+    EXPECT_FALSE(copy.run().empty());
+  }
+  // The elements themselves are.
+  fours.dataBytes = 4;
+  std::optional<Fault> fault;
+  fours.run(&fault);
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->kind, FaultKind::UninitializedRead) << fault->text();
+}
+
 /// All lanes hold `word` in the columns from 64 on.
 TensorKernel scaled(TensorKernel kernel, uint32_t word) {
   kernel.columns = 128;
