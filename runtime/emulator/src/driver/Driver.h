@@ -25,6 +25,8 @@
 
 namespace fp8emu::driver {
 
+struct Image;
+
 struct Context {
   int device = 0;
   bool isPrimary = false;
@@ -195,8 +197,12 @@ struct JitOptions {
 JitOptions readJitOptions(unsigned count, const int *options, void **values);
 /// A file's bytes; an error where it cannot be read.
 std::string readFile(const char *path);
-/// Loads PTX text, or what cuLinkComplete gave, into a context or, as a library, into none.
-LoadedModule *loadModule(Driver &driver, const void *image, const JitOptions &options, Context *context);
+/// Finds the PTX in an image (Image.h) for the context's device, or for any without one. Where there is
+/// none, the reason is reported.
+Image readImage(Driver &driver, const void *bytes, size_t size, const JitOptions &options,
+                const Context *context);
+/// Loads an image into a context or, as a library, into none.
+LoadedModule *loadModule(Driver &driver, const void *bytes, const JitOptions &options, Context *context);
 
 /// Whether memory is the host's; devices reach it too.
 bool isHosts(const Allocation &allocation);

@@ -7,6 +7,7 @@
 // registers has to be given when it is loaded.
 
 #include "Driver.h"
+#include "Image.h"
 
 #include "ptx/Link.h"
 #include "ptx/Parser.h"
@@ -21,8 +22,8 @@ struct fp8emu::driver::LinkState {
 };
 
 namespace {
-/// CUjitInputType: the one that is text.
-constexpr int kInputPtx = 1;
+/// CUjitInputType: those that hold PTX.
+enum InputType { OfCubin = 0, OfPtx = 1, OfFatBinary = 2 };
 
 /// Adds a unit that parses; an error is written to the log of this call or, without
 /// one, of the link.
@@ -37,6 +38,21 @@ void addUnit(Driver &driver, LinkState &state, ptx::Unit unit, JitOptions option
     fail(CUDA_ERROR_INVALID_PTX);
   }
   state.units.push_back(std::move(unit));
+}
+
+/// Adds the PTX of an input.
+void add(Driver &driver, LinkState &state, int type, const std::string &bytes, const std::string &name,
+         const JitOptions &options) {
+  if (type != OfCubin && type != OfPtx && type != OfFatBinary) {
+    const std::string message = name + " is an object file, a library or NVVM's: the emulator links PTX, and "
+                                       "cubins and fat binaries that carry it";
+    (options.buffer ? options : state.options).log(message);
+    driver.report(message);
+    fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
+  }
+  const Image image = readImage(driver, bytes.c_str(), bytes.size(), options.buffer ? options : state.options,
+                                &driver.current());
+  addUnit(driver, state, {name, image.ptx}, options);
 }
 
 std::string nameOf(const LinkState &state, const char *given) {
@@ -54,17 +70,13 @@ FP8EMU_API CUresult cuLinkCreate_v2(unsigned count, int *options, void **values,
   });
 }
 
-/// Machine code and what NVVM makes for linking cannot be read.
 FP8EMU_API CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t bytes, const char *name,
                                      unsigned count, int *options, void **values) {
   return enter([=](Driver &driver) {
     require(data && (count == 0 || (options && values)));
     LinkState &own = driver.check(state);
-    require(type == kInputPtx, CUDA_ERROR_NO_BINARY_FOR_GPU);
-    // The size may count the NUL at the end.
-    std::string text(static_cast<const char *>(data), bytes);
-    text.resize(std::min(text.find('\0'), text.size()));
-    addUnit(driver, own, {nameOf(own, name), std::move(text)}, readJitOptions(count, options, values));
+    add(driver, own, type, std::string(static_cast<const char *>(data), bytes), nameOf(own, name),
+        readJitOptions(count, options, values));
   });
 }
 
@@ -73,9 +85,7 @@ FP8EMU_API CUresult cuLinkAddFile_v2(CUlinkState state, int type, const char *pa
   return enter([=](Driver &driver) {
     require(path && (count == 0 || (options && values)));
     LinkState &own = driver.check(state);
-    std::string text = readFile(path);
-    require(type == kInputPtx, CUDA_ERROR_NO_BINARY_FOR_GPU);
-    addUnit(driver, own, {path, std::move(text)}, readJitOptions(count, options, values));
+    add(driver, own, type, readFile(path), path, readJitOptions(count, options, values));
   });
 }
 

@@ -4,14 +4,13 @@
 //
 // Entry points: modules, their kernels and variables.
 
-#include "Cubin.h"
 #include "Driver.h"
+#include "Image.h"
 
 #include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <optional>
 
 using namespace fp8emu;
 using namespace fp8emu::driver;
@@ -60,28 +59,40 @@ std::string fp8emu::driver::readFile(const char *path) {
   return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
 }
 
-LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, const JitOptions &options,
+Image fp8emu::driver::readImage(Driver &driver, const void *bytes, size_t size, const JitOptions &options,
+                                const Context *context) {
+  require(bytes);
+  try {
+    return readImage(static_cast<const char *>(bytes), size,
+                     [&](const std::string &target) { return isForUs(driver, target, context); });
+  } catch (const ImageError &error) {
+    options.log(error.what());
+    driver.report(error.what());
+    fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
+  }
+}
+
+LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *bytes, const JitOptions &options,
                                          Context *context) {
-  require(image);
-  const char *text = static_cast<const char *>(image);
-  // Machine code is not for us, but the PTX beside it is. Fat binaries have it compressed.
-  std::optional<std::string> carried;
-  if (isCubin(text) && (carried = ptxOf(text)))
-    text = carried->c_str();
-  require(!isCubin(text) && std::strncmp(text, "\x50\xed\x55\xba", 4) != 0, CUDA_ERROR_NO_BINARY_FOR_GPU);
+  const Image image = readImage(driver, bytes, kUnknownSize, options, context);
   auto module = std::make_unique<LoadedModule>();
   module->context = context;
   try {
-    Source source{text};
+    Source source{image.ptx};
     if (!isForUs(driver, source.target(), context)) {
       options.log("the module is for " + source.target() + ", which the device does not run");
       fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
     module->module = driver.machine.load(std::move(source), options.maxRegisters);
+    checkIsCurrent(image, [&](const std::string &name) { return module->module->find(name); });
   } catch (const PtxError &error) {
     options.log(error.what());
     driver.report(std::string("PTX line ") + error.what());
     fail(CUDA_ERROR_INVALID_PTX);
+  } catch (const ImageError &error) {
+    options.log(error.what());
+    driver.report(error.what());
+    fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
   }
   for (const fp8emu::Kernel &loaded : module->module->kernels()) {
     KernelHandle &kernel = module->kernels[loaded.name];
@@ -176,7 +187,7 @@ FP8EMU_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CU
   });
 }
 
-/// Fat binaries are refused; some programs give PTX text to this one too.
+/// Some programs give PTX text to this one too.
 FP8EMU_API CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
   return cuModuleLoadData(module, image);
 }
