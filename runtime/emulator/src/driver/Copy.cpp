@@ -23,6 +23,11 @@ void checkRange(Driver &driver, uint64_t address, size_t bytes) {
   require(allocation && !allocation->freed && allocation->bytes - (address - allocation->address) >= bytes);
 }
 
+bool isRegistered(Driver &driver, uint64_t address, size_t bytes) {
+  const Allocation *found = driver.memory.find(address);
+  return found && bytes <= found->bytes - (address - found->address);
+}
+
 /// The sides of a copy: CUmemorytype.
 enum Side { Host = 1, OfDevice = 2, Unified = 4 };
 
@@ -44,7 +49,7 @@ Origin originOf(Driver &driver, const CUcopySide &side, size_t width, size_t row
   uint64_t pitch = side.pitch ? side.pitch : width + side.x;
   uint64_t plane = pitch * (side.height ? side.height : rows + side.y);
   require(pitch >= width);
-  require(side.type != OfDevice || driver.memory.inArena(base, 0));
+  require(side.type != OfDevice || driver.memory.inArena(base, 0) || isRegistered(driver, base, 1));
   return {base + side.x + side.y * pitch + side.z * plane, pitch, plane};
 }
 
@@ -120,8 +125,8 @@ void fp8emu::driver::setRows(Driver &driver, const CUDA_MEMSET_NODE_PARAMS &set)
   require(set.height <= 1 || (set.pitch >= set.width * size && set.pitch % size == 0));
   for (size_t y = 0; y < set.height; ++y) {
     uint64_t row = set.to + y * set.pitch;
-    // The host's memory is not filled.
-    require(driver.memory.inArena(row, 0));
+    // The host's memory is filled where it is registered.
+    require(driver.memory.inArena(row, 0) || isRegistered(driver, row, set.width * size));
     checkRange(driver, row, set.width * size);
     for (size_t i = 0; i < set.width; ++i)
       std::memcpy(reinterpret_cast<char *>(row) + i * size, &set.value, size);

@@ -103,6 +103,7 @@ static int attribute(const Chip &chip, int which) {
   case 90: // COMPUTE_PREEMPTION_SUPPORTED
   case 91: // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
   case 95: // COOPERATIVE_LAUNCH
+  case 99: // HOST_REGISTER_SUPPORTED
     return 1;
   case 36: // MEMORY_CLOCK_RATE, kHz
     return 2619000;

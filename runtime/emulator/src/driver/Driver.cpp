@@ -122,6 +122,12 @@ void Driver::clear(Context &context) {
       memory.release(at->first);
     at = ends ? allocations.erase(at) : std::next(at);
   }
+  for (auto at = registered.begin(); at != registered.end();) {
+    bool ends = at->second == &context;
+    if (ends)
+      memory.removeHosts(at->first);
+    at = ends ? registered.erase(at) : std::next(at);
+  }
 }
 
 const Chip &Driver::chip(CUdevice device) {

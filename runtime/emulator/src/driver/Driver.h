@@ -116,6 +116,8 @@ public:
   std::set<Stream *> streams;
   /// Memory that programs took and have to give back, and in which context.
   std::map<uint64_t, Context *> allocations;
+  /// Memory of the host's own that programs have registered, and in which context.
+  std::map<uint64_t, Context *> registered;
 
   /// The context current in this thread; an error where there is none or it is
   /// broken.

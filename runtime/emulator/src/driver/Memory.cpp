@@ -154,7 +154,21 @@ FP8EMU_API CUresult cuMemHostGetFlags(unsigned *flags, void *pointer) {
   });
 }
 
-// Memory that the host has taken itself is none that kernels reach: it would have to
-// lie among the device's addresses.
-FP8EMU_API CUresult cuMemHostRegister_v2(void *, size_t, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
-FP8EMU_API CUresult cuMemHostUnregister(void *) { return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED; }
+/// The host's own memory, at its own addresses. That it was written and who accesses it is not checked.
+FP8EMU_API CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags) {
+  return enter([=](Driver &driver) {
+    constexpr unsigned kFlags = 0xF; // PORTABLE, DEVICEMAP, IOMEMORY, READ_ONLY
+    Context &context = driver.current();
+    require(pointer && bytes && !(flags & ~kFlags));
+    require(driver.memory.addHosts(number(pointer), bytes, "cuMemHostRegister"),
+            CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    driver.registered[number(pointer)] = &context;
+  });
+}
+FP8EMU_API CUresult cuMemHostUnregister(void *pointer) {
+  return enter([=](Driver &driver) {
+    driver.current();
+    require(driver.registered.erase(number(pointer)), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    driver.memory.removeHosts(number(pointer));
+  });
+}

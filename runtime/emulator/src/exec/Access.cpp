@@ -77,7 +77,7 @@ private:
     uint8_t *host = reinterpret_cast<uint8_t *>(address);
     target = {nullptr, address};
     if (!checks) {
-      if (!memory.inArena(address, bytes))
+      if (!memory.inArena(address, bytes) && !memory.find(address))
         outside(address, lane);
       return host;
     }

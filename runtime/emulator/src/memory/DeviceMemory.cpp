@@ -81,10 +81,27 @@ std::optional<uint64_t> DeviceMemory::allocateConstant(uint64_t bytes, uint64_t 
   return allocate(constants, bytes, alignment, std::move(what));
 }
 
+bool DeviceMemory::addHosts(uint64_t address, uint64_t bytes, std::string what) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto after = allocations.lower_bound(address);
+  const bool meetsNext = after != allocations.end() && after->first - address < bytes;
+  const bool meetsLast =
+      after != allocations.begin() && address - std::prev(after)->first < std::prev(after)->second.bytes;
+  if (meetsNext || meetsLast || inArena(address, 0))
+    return false;
+  allocations[address] = {address, bytes, /*freed=*/false, /*readOnly=*/false, std::move(what)};
+  return true;
+}
+
+bool DeviceMemory::removeHosts(uint64_t address) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return !inArena(address, 0) && allocations.erase(address);
+}
+
 bool DeviceMemory::release(uint64_t address) {
   std::lock_guard<std::mutex> lock(mutex);
   auto found = allocations.find(address);
-  if (found == allocations.end() || found->second.freed)
+  if (found == allocations.end() || found->second.freed || !inArena(address, 0))
     return false;
   found->second.freed = true;
   inUse -= found->second.bytes;
@@ -115,10 +132,13 @@ void DeviceMemory::setReadOnly(uint64_t address) {
 }
 
 void DeviceMemory::setInitialized(uint64_t address, uint64_t bytes, bool value) {
-  std::memset(initialized + (address - arenaBase), value, bytes);
+  if (inArena(address, bytes))
+    std::memset(initialized + (address - arenaBase), value, bytes);
 }
 
 std::optional<uint64_t> DeviceMemory::firstUninitialized(uint64_t address, uint64_t bytes) const {
+  if (!inArena(address, bytes))
+    return std::nullopt;
   const void *found = std::memchr(initialized + (address - arenaBase), 0, bytes);
   if (!found)
     return std::nullopt;

@@ -53,11 +53,17 @@ public:
   /// Gives memory back; its addresses are never used again. False where no allocation begins
   /// there, or where it was given back before.
   bool release(uint64_t address);
+  /// Makes memory of the host known as an allocation, all of it written. False where some of it
+  /// is known already.
+  bool addHosts(uint64_t address, uint64_t bytes, std::string what);
+  /// Forgets such memory. False where none begins there.
+  bool removeHosts(uint64_t address);
   /// The allocation that holds the address, freed ones too; null for none.
   const Allocation *find(uint64_t address) const;
   /// The nearest allocation below the address, for messages.
   const Allocation *below(uint64_t address) const;
 
+  /// Whether the bytes are among the device's own addresses: neither the host's nor in windows.
   bool inArena(uint64_t address, uint64_t bytes) const {
     return address - arenaBase <= arenaBytes - bytes && bytes <= arenaBytes;
   }
@@ -68,7 +74,7 @@ public:
   uint64_t localWindow() const { return localBase; }
   uint64_t constantWindow() const { return constants.begin; }
 
-  /// Marks bytes as written, or as not written.
+  /// Marks bytes as written, or as not written. The host's own count as written.
   void setInitialized(uint64_t address, uint64_t bytes, bool initialized);
   /// The offset in the range of the first byte that was not written; nothing where all were.
   std::optional<uint64_t> firstUninitialized(uint64_t address, uint64_t bytes) const;
