@@ -98,6 +98,9 @@ struct Settings {
   /// Whether tensor memory is ordered between threads by tcgen05.fence alone. Otherwise barriers
   /// and what releases and acquires order it too (check/README.md).
   bool tensorFences = false;
+  /// Is told of faults after which a kernel can go on, by one thread at a time; where it is
+  /// empty, these faults stop the launch as others do.
+  std::function<void(const Fault &)> found;
   TensorSums sums = TensorSums::Hardware;
   /// Decides the order of warps, blocks and asynchronous completions.
   uint64_t seed = 0;

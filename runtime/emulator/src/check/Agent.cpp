@@ -47,11 +47,11 @@ void addQueueTo(Knowledge &known, uint32_t block, uint16_t queue, uint32_t count
 Proxy proxyOf(const AccessInfo &info) { return info.isAsyncProxy ? Proxy::Async : Proxy::Generic; }
 Proxy proxyOf(GroupKind kind) { return kind == GroupKind::Copies ? Proxy::Generic : Proxy::Async; }
 
-[[noreturn]] void raise(const Fault &origin, const Fault &fault) {
+void raise(const LaunchRaces &races, const Fault &origin, const Fault &fault) {
   Fault full = origin;
   full.kind = fault.kind;
   full.message = fault.message;
-  throw full;
+  races.launch.find(full);
 }
 } // namespace
 
@@ -170,7 +170,7 @@ void Agent::access(const Target &target, unsigned bytes, Kind kind) const {
   Recorder recorder(*state->launch, info, stamp);
   if (!stamp || !recorder.access(target, bytes, Mask(1) << state->lane, state->known))
     return;
-  raise(state->origin, report(*state->launch, recorder.conflict));
+  raise(*state->launch, state->origin, report(*state->launch, recorder.conflict));
 }
 
 void Agent::accessTensor(Block &block, const TensorRange &range, bool isWrite) const {
@@ -182,7 +182,7 @@ void Agent::accessTensor(Block &block, const TensorRange &range, bool isWrite) c
   access.range = range;
   access.lane = state->lane;
   if (auto before = racesOf(block)->tensor.access(access, state->tensorKnown))
-    raise(state->origin,
+    raise(*state->launch, state->origin,
           report(*state->launch, *before, access, precedes(*before, access, state->known.tensor)));
 }
 

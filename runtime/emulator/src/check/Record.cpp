@@ -30,9 +30,9 @@ bool isSwap(const Warp &warp) {
   return std::find(modifiers.begin(), modifiers.end(), "cas") != modifiers.end();
 }
 
-[[noreturn]] void raise(const Warp &warp, const LaunchRaces &launch, const Conflict &conflict) {
+void raise(const Warp &warp, const LaunchRaces &launch, const Conflict &conflict) {
   Fault fault = report(launch, conflict);
-  warp.fault(fault.kind, std::move(fault.message), Mask(1) << conflict.lane);
+  warp.finding(fault.kind, std::move(fault.message), Mask(1) << conflict.lane);
 }
 
 Place *placeOf(const Target &target, LaunchRaces &launch, bool make) {
@@ -156,9 +156,10 @@ void check::access(Warp &warp, Mask mask, const Target *targets, unsigned bytes,
         continue;
       const Conflict &conflict = recorder.conflict;
       bool bothWrite = conflict.before.isWrite && !conflict.before.isAtomic && !conflict.before.isAgent;
-      if (!(bits & ordering::kConfirms) || !bothWrite)
+      if (bits & ordering::kConfirms && bothWrite)
+        doubt(warp, block->launch, conflict);
+      else
         raise(warp, block->launch, conflict);
-      doubt(warp, block->launch, conflict);
     }
   }
   if (bits & ordering::kStrong)
@@ -212,5 +213,5 @@ void check::confirm(Warp &warp, unsigned lane, bool changes) {
   own.doubtful &= ~(Mask(1) << lane);
   Fault &fault = (*own.doubts)[lane];
   if (changes)
-    warp.fault(fault.kind, std::move(fault.message), Mask(1) << lane);
+    warp.finding(fault.kind, std::move(fault.message), Mask(1) << lane);
 }

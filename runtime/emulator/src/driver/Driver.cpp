@@ -6,6 +6,7 @@
 
 #include "Driver.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -65,6 +66,21 @@ static void chooseChecks(Settings &settings) {
     std::fprintf(stderr, "fp8emu: FP8EMU_CHECKS=%s is none of 0, memory, 1, strict\n", wanted.c_str());
 }
 
+/// FP8EMU_FAULTS: whether faults are only to be reported.
+static bool choosesReports() {
+  std::string wanted = variable("FP8EMU_FAULTS");
+  if (!wanted.empty() && wanted != "stop" && wanted != "report")
+    std::fprintf(stderr, "fp8emu: FP8EMU_FAULTS=%s is none of stop, report\n", wanted.c_str());
+  return wanted == "report";
+}
+
+/// The process ends: a status of 0 becomes 1 where there were findings. (The C library goes on with
+/// the other functions that are called at the end.)
+static void atEnd(int status, void *) {
+  if (Driver::get().finish() && status == 0)
+    std::exit(1);
+}
+
 Driver::Driver() {
   devices = chosenChips();
   settings.seed = number("FP8EMU_SEED", 0);
@@ -75,6 +91,12 @@ Driver::Driver() {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   };
+  reportsOnly = choosesReports();
+  if (reportsOnly)
+    settings.found = [this](const Fault &fault) { report(fault, ""); };
+  showsSummary = number("FP8EMU_SUMMARY", 0) != 0;
+  if (reportsOnly || showsSummary)
+    on_exit(atEnd, nullptr);
   reportFile = variable("FP8EMU_REPORT");
   profileFile = variable("FP8EMU_PROFILE");
   if (!profileFile.empty())
@@ -160,12 +182,29 @@ void Driver::launch(KernelHandle &kernel, LaunchConfig config) {
   Settings used = settings;
   used.multiprocessors = unsigned(devices[size_t(context.device)].multiprocessors);
   used.stackBytes = context.stackBytes;
+  const auto start = std::chrono::steady_clock::now();
   auto fault =
       machine.launch(*kernel.loaded, std::move(config), used, profileFile.empty() ? nullptr : &profiles);
+  summary.addLaunch(kernel.name,
+                    std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (!fault)
     return;
-  report(fault->text() + " (FP8EMU_SEED=" + std::to_string(settings.seed) + ")");
-  context.broken = codeOf(fault->kind);
+  report(*fault, reportsOnly ? "; the launch ends here, and the process goes on" : "");
+  if (!reportsOnly)
+    context.broken = codeOf(fault->kind);
+}
+
+/// Reports a fault where it is new. With several workers, Settings::found comes from one at a time.
+void Driver::report(const Fault &fault, const char *consequence) {
+  if (summary.add(fault))
+    report(fault.text() + " (FP8EMU_SEED=" + std::to_string(settings.seed) + ")" + consequence);
+}
+
+bool Driver::finish() {
+  std::lock_guard<std::recursive_mutex> lock(mutex);
+  if (showsSummary)
+    std::fprintf(stderr, "fp8emu: %s\n", summary.text().c_str());
+  return reportsOnly && summary.findings() > 0;
 }
 
 CUresult fp8emu::driver::enter(const std::function<void(Driver &)> &body, bool needsInit) {

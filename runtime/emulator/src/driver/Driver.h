@@ -9,6 +9,7 @@
 #define FP8EMU_DRIVER_DRIVER_H
 
 #include "Abi.h"
+#include "Summary.h"
 #include "exec/Chip.h"
 #include "exec/Program.h"
 #include "fp8emu/Machine.h"
@@ -152,12 +153,16 @@ public:
   /// Ends everything that was made in a context: modules, streams, events, memory.
   void clear(Context &context);
 
-  /// Runs a kernel; a fault is reported and breaks the context.
+  /// Runs a kernel; a fault is reported, and breaks the context unless faults are only to be
+  /// reported (FP8EMU_FAULTS).
   void launch(KernelHandle &kernel, LaunchConfig config);
   /// Writes the text to standard error, and to the file that FP8EMU_REPORT names.
   void report(const std::string &text);
   /// Writes the file that FP8EMU_PROFILE names.
   void writeProfile();
+  /// Prints the summary where FP8EMU_SUMMARY asks for it. True where there were findings with which
+  /// the process went on.
+  bool finish();
 
 private:
   Driver();
@@ -169,8 +174,12 @@ private:
     Context *context = nullptr;
   };
   std::map<void *, Handle> live;
+  void report(const Fault &fault, const char *consequence);
+
   std::string reportFile, profileFile;
   ProfileReport profiles;
+  Summary summary;
+  bool reportsOnly = false, showsSummary = false;
 };
 
 template <class T>

@@ -90,10 +90,7 @@ private:
             lane);
     if (kind != AccessKind::Store)
       if (auto first = memory.firstUninitialized(address, bytes))
-        fault(FaultKind::UninitializedRead,
-              range(address) + " are read, byte " + std::to_string(*first) + " of them was never written (" +
-                  where(*allocation, address) + ")",
-              lane);
+        neverWritten(range(address), *first, " (" + where(*allocation, address) + ")", lane);
     if (kind != AccessKind::Load)
       memory.setInitialized(address, bytes, true);
     return host;
@@ -130,11 +127,8 @@ private:
     uint8_t *written = owner->sharedInitialized() + offset;
     if (checks && kind != AccessKind::Store)
       if (const void *first = std::memchr(written, 0, bytes))
-        fault(FaultKind::UninitializedRead,
-              std::to_string(bytes) + " bytes at shared address " + hex(address) + " are read, byte " +
-                  std::to_string(static_cast<const uint8_t *>(first) - written) +
-                  " of them was never written",
-              lane);
+        neverWritten(std::to_string(bytes) + " bytes at shared address " + hex(address),
+                     uint64_t(static_cast<const uint8_t *>(first) - written), "", lane);
     if (checks && kind != AccessKind::Load) {
       std::memset(written, 1, bytes);
       owner->overwriteMbarriers(offset, bytes);
@@ -170,6 +164,18 @@ private:
       fault(FaultKind::UseAfterFree, text + ", " + where(*near, address) + ", which was freed", lane);
     fault(FaultKind::OutOfBounds,
           text + (near ? ", " + where(*near, address) : ", which is no device memory"), lane);
+  }
+
+  void neverWritten(const std::string &what, uint64_t first, const std::string &where, unsigned lane) {
+    std::string message =
+        what + " are read, byte " + std::to_string(first) + " of them was never written" + where;
+    if (warp)
+      return warp->finding(FaultKind::UninitializedRead, std::move(message), Mask(1) << lane);
+    const Fault *origin = block.cluster().operations().runningOrigin();
+    Fault found = origin ? *origin : Fault();
+    found.kind = FaultKind::UninitializedRead;
+    found.message = std::move(message);
+    block.launch().find(found);
   }
 
   [[noreturn]] void fault(FaultKind fault, std::string message, unsigned lane) {

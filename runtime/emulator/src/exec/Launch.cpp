@@ -163,6 +163,13 @@ void Launch::fail(const Fault &fault) {
   stopped = true;
 }
 
+void Launch::find(const Fault &fault) const {
+  if (!options.found)
+    throw fault;
+  std::lock_guard<std::mutex> lock(mutex);
+  options.found(fault);
+}
+
 void Launch::locate(Fault &fault, uint32_t pc) const {
   fault.kernel = entry.name;
   fault.pc = pc;

@@ -57,6 +57,10 @@ public:
   /// index of its first block; nothing where all clusters have begun.
   std::optional<std::array<uint32_t, 3>> cancelCluster();
 
+  /// Hands a fault after which the kernel can go on to Settings::found; throws it where nobody
+  /// is to be told.
+  void find(const Fault &fault) const;
+
   /// Puts kernel, PTX line, source line and instruction of a pc into the fault.
   void locate(Fault &fault, uint32_t pc) const;
 
@@ -76,7 +80,7 @@ private:
   uint64_t parameters = 0, workspace = 0;
   uint32_t localBytes = 0;
   Profile *total = nullptr;
-  std::mutex mutex;
+  mutable std::mutex mutex;
   std::atomic<uint64_t> nextCluster{0};
   std::atomic<uint64_t> executed{0};
   std::atomic<bool> stopped{false};

@@ -18,10 +18,10 @@ bool OperationQueue::step(uint64_t random) {
     std::unique_ptr<Operation> operation = std::move(flying[chosen]);
     flying.erase(flying.begin() + int64_t(chosen));
     pc = operation->origin.pc;
-    running = true;
+    running = operation.get();
     try {
       bool over = operation->step();
-      running = false;
+      running = nullptr;
       if (!over)
         flying.push_back(std::move(operation));
     } catch (Fault &fault) {

@@ -87,10 +87,12 @@ public:
   /// Whether a step is being carried out, and the op that started its operation.
   bool isRunning() const { return running; }
   uint32_t runningPc() const { return pc; }
+  /// The place of that op; null while no step is being carried out.
+  const Fault *runningOrigin() const { return running ? &running->origin : nullptr; }
 
 private:
-  bool running = false;
   uint32_t pc = 0;
+  const Operation *running = nullptr;
   std::vector<std::unique_ptr<Operation>> flying;
 };
 

@@ -145,10 +145,10 @@ void Warp::checkGuarded(const Op &op) const {
         [&](const MatrixQueue::Use &u) { return u.writes(ref.offset) || u.reads(ref.offset); });
     Fault place;
     owner.launch().locate(place, use->pc);
-    fault(FaultKind::RegistersInFlight,
-          std::string(use->writes(ref.offset) ? "an accumulator" : "a register with elements of A") +
-              " of the product started at line " + std::to_string(place.line) +
-              " is touched before wgmma.wait_group has waited for it");
+    finding(FaultKind::RegistersInFlight,
+            std::string(use->writes(ref.offset) ? "an accumulator" : "a register with elements of A") +
+                " of the product started at line " + std::to_string(place.line) +
+                " is touched before wgmma.wait_group has waited for it");
   };
   for (Ref ref : {op.guard, op.d, op.a, op.b, op.c, op.e})
     check(ref);
@@ -285,12 +285,20 @@ void Warp::locate(Fault &fault, Mask lanes) const {
   }
 }
 
-void Warp::fault(FaultKind kind, std::string message, Mask lanes) const {
+static Fault makeFault(const Warp &warp, FaultKind kind, std::string message, Mask lanes) {
   Fault fault;
   fault.kind = kind;
   fault.message = std::move(message);
-  locate(fault, lanes);
-  throw fault;
+  warp.locate(fault, lanes);
+  return fault;
+}
+
+void Warp::fault(FaultKind kind, std::string message, Mask lanes) const {
+  throw makeFault(*this, kind, std::move(message), lanes);
+}
+
+void Warp::finding(FaultKind kind, std::string message, Mask lanes) const {
+  owner.launch().find(makeFault(*this, kind, std::move(message), lanes));
 }
 
 static std::string hex(Mask mask) {

@@ -170,6 +170,9 @@ public:
 
   /// Stops the launch with a fault at the running instruction.
   [[noreturn]] void fault(FaultKind kind, std::string message, Mask lane = 0) const;
+  /// The same for a mistake after which the kernel can go on: returns where it is to do so
+  /// (Settings::found).
+  void finding(FaultKind kind, std::string message, Mask lane = 0) const;
   /// Puts kernel, line, instruction, block and thread into the fault.
   void locate(Fault &fault, Mask lanes) const;
 

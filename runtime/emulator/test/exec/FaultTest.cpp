@@ -97,6 +97,28 @@ TEST(Fault, MemoryThatNobodyWrote) {
       "", "st.global.u8 [%out+3], %rs0;", FaultKind::UninitializedRead, "was never written");
 }
 
+/// Mistakes after which a kernel can go on are told where somebody wants to know, and it does.
+TEST(Fault, FindingsWithWhichAKernelGoesOn) {
+  const std::string race =
+      ".shared .b32 x;\n@%p0 st.shared.u32 [x], 0;\nbar.sync 0;\nst.shared.u32 [x], %i;\n";
+  const std::string read = "ld.global.u32 %r0, [%in0+4];\nld.global.u32 %r0, [%in0+8];\n";
+  std::vector<FaultKind> kinds;
+  Settings settings;
+  settings.found = [&](const Fault &fault) { kinds.push_back(fault.kind); };
+  TestMachine machine(kernelText("setp.eq.u32 %p0, %i, 0;\n" + race + read + "st.global.u32 [%out], 7;\n", 1),
+                      settings);
+  const uint64_t out = machine.upload(std::vector<uint32_t>(1)), in = machine.allocate(kBytes);
+  EXPECT_FALSE(machine.launch("k", threads(64), out, in));
+  EXPECT_EQ(machine.download<uint32_t>(out, 1)[0], 7u);
+  EXPECT_EQ(std::count(kinds.begin(), kinds.end(), FaultKind::Race), 1);
+  EXPECT_EQ(std::count(kinds.begin(), kinds.end(), FaultKind::UninitializedRead), 2 * 64);
+  // Others stop it.
+  TestMachine stopped(kernelText("ld.global.u32 %r0, [%in0+1000000];\n", 1), settings);
+  const auto fault = stopped.launch("k", threads(1), out, stopped.allocate(kBytes));
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->kind, FaultKind::OutOfBounds);
+}
+
 TEST(Fault, MbarriersThatAreNone) {
   const std::string object = ".shared .align 8 .b64 bar;\n";
   expectTwins(object + "$1\nmbarrier.arrive.shared.b64 %rd0, [bar];\n", "",

@@ -128,10 +128,14 @@ const uint8_t *TensorOperation::shared(Block &block, uint32_t address, unsigned 
                                      std::to_string(address) + ", the block has " +
                                      std::to_string(block.sharedBytes()) + " bytes of shared memory");
   const uint8_t *written = block.sharedInitialized() + address;
-  if (const void *first = checks ? std::memchr(written, 0, bytes) : nullptr)
-    fail(FaultKind::UninitializedRead,
-         "a matrix lies at shared address " + std::to_string(address) + ", byte " +
-             std::to_string(static_cast<const uint8_t *>(first) - written) + " there was never written");
+  if (const void *first = checks ? std::memchr(written, 0, bytes) : nullptr) {
+    Fault found = origin;
+    found.kind = FaultKind::UninitializedRead;
+    found.message = "a matrix lies at shared address " + std::to_string(address) + ", byte " +
+                    std::to_string(static_cast<const uint8_t *>(first) - written) +
+                    " there was never written";
+    block.launch().find(found);
+  }
   return block.shared() + address;
 }
 
