@@ -60,6 +60,13 @@ class Prepared:
         if status := self._call(self._prepared, self._frame_arguments, self._frame_results):
             _runtime.check(status)
 
+    def communicate_through(self, communicator: Any) -> None:
+        """Lets the collectives of following calls go through a communicator (fp8._ranks), which all of its ranks do. Raises StateError
+        if the program is for another number of ranks."""
+        _runtime.call("fp8rt_prepared_set_communicator", self._prepared, communicator.handle)
+        # Destroyed after the entry point, as attributes are in their order.
+        self._communicator = communicator
+
     def enqueue(self, arguments: Sequence[int], results: Sequence[int], stream: int, workspace: int = 0) -> None:
         """Enqueues the call on these addresses of the device on a stream (a CUstream's address; 0 is the default one).
 

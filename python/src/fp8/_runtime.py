@@ -43,13 +43,21 @@ _CHECKED: dict[str, list[Any]] = {
     "fp8rt_prepared_enqueue": [_HANDLE, _POINTERS, _POINTERS, _ADDRESS],
     "fp8rt_prepared_enqueue_in": [_HANDLE, _POINTERS, _POINTERS, _ADDRESS, _ADDRESS],
     "fp8rt_prepared_call_from_host": [_HANDLE, _POINTERS, _POINTERS],
+    "fp8rt_local_memory_create": [_INDEX, ctypes.POINTER(ctypes.c_int)],
+    "fp8rt_communicator_create_local": [ctypes.c_int, _INDEX, ctypes.c_double, _OUT],
+    "fp8rt_communicator_create_tcp": [_NAME, _INDEX, _INDEX, ctypes.c_double, _OUT],
+    "fp8rt_communicator_create_nccl": [_HANDLE, _OUT],
+    "fp8rt_communicator_fail": [_HANDLE, _NAME],
+    "fp8rt_communicator_compare": [_HANDLE, _NAME, ctypes.POINTER(_NAME), ctypes.c_uint64],
+    "fp8rt_communicator_compare_libraries": [_HANDLE, _HANDLE],
+    "fp8rt_prepared_set_communicator": [_HANDLE, _HANDLE],
     "fp8rt_profiler_create": [_HANDLE, _OUT],
     "fp8rt_session_profile": [_HANDLE, _HANDLE],
     "fp8rt_profiler_kernel": [_HANDLE, _INDEX, ctypes.c_void_p],
 }
 _DESTROY = [
     *("fp8rt_library_destroy", "fp8rt_state_destroy", "fp8rt_session_destroy", "fp8rt_prepared_destroy"),
-    *("fp8rt_gpu_close", "fp8rt_profiler_destroy"),
+    *("fp8rt_gpu_close", "fp8rt_profiler_destroy", "fp8rt_communicator_destroy"),
 ]
 #: The statuses (status.h) that are errors of other classes than RunError.
 _MISMATCH, _OUT_OF_MEMORY = 5, 7

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from .._errors import Location, UnsupportedError
 from .._library import Library
+from .._ranks import Communicator
 from ._memory import Call, Kept, Memory, row_major
 
 #: Kernels read this many bytes at a time from the start of a tensor.
@@ -126,6 +127,11 @@ class _Enqueued:
         # One byte at least: without a workspace the entry point would make one of its own.
         self._workspace = (max(1, description["workspace_bytes"]),), (1,), torch.uint8
         self._entry, self._is_capturable = entry, description.get("capturable", False)
+
+    def communicate_through(self, communicator: Communicator) -> None:
+        self._prepared.communicate_through(communicator)
+        # Through the memory of the host, collectives wait for the device.
+        self._is_capturable = self._is_capturable and communicator.is_nccl
 
     def call(self, arguments: Sequence[int], results: Sequence[int]) -> None:
         if not self._is_capturable and cuda.is_capturing():

@@ -15,6 +15,7 @@ from torch._C._dynamo.guards import _empty_strided_cpu
 
 from .._errors import Location
 from .._library import Library
+from .._ranks import Communicator
 
 
 class Kept(Protocol):
@@ -32,6 +33,8 @@ class Call(Protocol):
     results: list[dict[str, Any]]
 
     def call(self, arguments: Sequence[int], results: Sequence[int]) -> None: ...
+
+    def communicate_through(self, communicator: Communicator) -> None: ...
 
 
 class Memory:

@@ -21,11 +21,12 @@ from .. import state as _state
 from .._errors import StateError, UnsupportedError, hiding_frames
 from .._library import Library
 from .._report import Report
-from . import _capture, _optimizer
+from . import _capture, _cuda, _optimizer
 from ._casts import Casts, pointers
 from ._devices import Named, check_options, memory_of
 from ._memory import Memory, strides_of
 from ._model import Loss, Numbers
+from ._ranks import Ranks
 from ._state import State, States, at_line, described, from_arrays, same_layout
 from ._step_graph import capture_step
 from .lowering import _import
@@ -38,6 +39,7 @@ def train_step(
     optimizer: torch.optim.Optimizer,
     recipe: Any = "delayed",
     autocast: torch.dtype | None = None,
+    data_parallel: torch.distributed.ProcessGroup | None = None,
     **options: Any,
 ) -> TrainStep:
     """A function `step(*inputs, target) -> loss` that computes a training step and updates the model.
@@ -50,8 +52,11 @@ def train_step(
     `loss(model(*inputs), target)` is a scalar; where `loss` is None the model returns it. Without
     `autocast` a torch.autocast around the call counts. The optimizer is one of torch.optim, but for LBFGS and
     SparseAdam; learning rates are read at every call. The other options are those of `fp8.compile`.
+
+    With `data_parallel`, a group of torch.distributed, every process of the group calls the step with its own part of
+    the batch: loss and gradients are the means over all, and models and optimizers stay equal.
     """
-    return TrainStep(model, loss, optimizer, recipe, autocast, **options)
+    return TrainStep(model, loss, optimizer, recipe, autocast, data_parallel, **options)
 
 
 #: PyTorch captures one graph at a time in a process.
@@ -74,13 +79,14 @@ class TrainStep:
         optimizer: torch.optim.Optimizer,
         recipe: Any = "delayed",
         autocast: torch.dtype | None = None,
+        data_parallel: torch.distributed.ProcessGroup | None = None,
         **options: Any,
     ) -> None:
         if not isinstance(model, nn.Module):
             raise TypeError(f"the model is of type {type(model).__name__}: train_step takes a torch.nn.Module")
         if any(isinstance(m, (nn.DataParallel, nn.parallel.DistributedDataParallel)) for m in model.modules()):
-            raise UnsupportedError("a compiled step exchanges no gradients between processes or devices: use fp8.torch.backend")
-        check_options("train_step", {"recipe": recipe, **options})
+            raise UnsupportedError("the model is wrapped for several processes or devices: give train_step the model itself and data_parallel=group")
+        check_options("train_step", {"recipe": recipe, **options}, ("pair", "carry", "average"))
         _optimizer.check(optimizer)
         self.model, self.optimizer = model, optimizer
         self.recipe, self.options = recipe, options
@@ -90,10 +96,21 @@ class TrainStep:
         self._last: _Compiled | None = None
         self._numbers = Numbers(self._module, optimizer)
         self._lock = threading.Lock()
+        #: The processes that share a batch.
+        self.ranks = Ranks(data_parallel) if data_parallel is not None else None
 
     @hiding_frames
     def __call__(self, *batch: Tensor) -> Tensor:
-        """Raises UnsupportedError or CompileError when it compiles, RunError if the call fails."""
+        """Raises UnsupportedError or CompileError when it compiles, RunError if the call fails, also where another rank has failed or is gone."""
+        if self.ranks is None:
+            return self._checked(batch)
+        with self.ranks.meet(self._device()).telling():
+            return self._checked(batch)
+
+    def _device(self) -> torch.device:
+        return next((_cuda.cuda.device_of(p) for p in self.model.parameters()), torch.device("cpu"))
+
+    def _checked(self, batch: Sequence[Tensor]) -> Tensor:
         for place, value in enumerate(batch):
             if not isinstance(value, Tensor):
                 raise TypeError(f"input {place} of the step is of type {type(value).__name__}, not a tensor")
@@ -203,11 +220,21 @@ class _Compiled:
         names = [slot.name for slot in self._slots] + [f"lr{i}" for i in range(len(owner.optimizer.param_groups))]
         names += [name for name, _ in self._constants] + [f"batch{i}" for i in range(len(batch))]
         names += [f"random{i}" for i in range(len(self._draws))]
+        self._names, self._is_compared = names, False
         carry = {i: i for i in range(len(self._slots))}
+        options = {**owner.options, "recipe": owner.recipe, "carry": carry, **memory.options}
+        self._ranks = owner.ranks
+        if self._ranks is not None:
+            own = [name for name in names if name.startswith(("batch", "random"))]
+            # Statistics of a batch; a parameter's value and its optimizer's state come from gradients that are means.
+            statistics = [i for i, s in enumerate(self._slots) if s.tensor.is_floating_point() and not isinstance(s.tensor, nn.Parameter)]
+            options |= self._ranks.options(own, len(self._slots), statistics)
         text = _import.to_linalg({"main": graph}, {"main": names})
         line = _import.definition(owner._module.users_modules())
-        self.library = _import.compile_text(text, line, {**owner.options, "recipe": owner.recipe, "carry": carry, **memory.options})
+        self.library = _import.compile_text(text, line, options)
         self._prepared = memory.prepare(self.library, "main")
+        if self._ranks is not None:
+            self._ranks.join(self.library, self._prepared)
         loss = _capture.values_of(graph)[len(self._slots)]
         self._loss = tuple(loss.shape), strides_of(loss.shape), loss.dtype
         with at_line(line):
@@ -238,6 +265,10 @@ class _Compiled:
             raise UnsupportedError("a tensor that the step updates is not contiguous: call .contiguous() for it")
         rates = [memory.number(group["lr"]) for group in self._optimizer.param_groups]
         held = [*updated, *rates, *memory.taken([*(t for _, t in self._constants), *batch, *(draw() for draw in self._draws)])]
+        if self._ranks is not None and not self._is_compared:
+            common = dict(zip(self._names, held[: len(updated) + len(rates) + len(self._constants)]))
+            self._ranks.compare({**common, **(dict(self._state) if self._state is not None else {})})
+            self._is_compared = True
         self._casts.update(held, self._state)
         arguments = [t.data_ptr() for t in held] + pointers(self._state_names, self._state, self._casts)
         loss = memory.new(*self._loss)
