@@ -8,6 +8,8 @@
 #ifndef FP8_JAX_DEVICEENTRY_H
 #define FP8_JAX_DEVICEENTRY_H
 
+#include "Ranks.h"
+
 #include "fp8rt/gpu.h"
 
 #include <map>
@@ -24,6 +26,9 @@ struct Runtime {
   decltype(&fp8rt_prepared_enqueue_in) enqueueIn;
   decltype(&fp8rt_prepared_call_from_host) callFromHost;
   decltype(&fp8rt_last_error) lastError;
+  decltype(&fp8rt_prepared_set_communicator) setCommunicator;
+  decltype(&fp8rt_communicator_gather) gather;
+  decltype(&fp8rt_communicator_fail) fail;
 };
 
 class DeviceEntry {
@@ -36,16 +41,17 @@ public:
 
   bool runsOnEmulator() const { return isEmulated; }
 
-  /// Opens a GPU for the entry point, by XLA's number; once for all calls there. Returns the error, or
-  /// nothing.
-  std::string open(int32_t ordinal);
+  /// Opens a GPU for the entry point, by XLA's number; once for all calls there. `rank` is that of the device
+  /// in a program of several, else null. Returns the error, or nothing.
+  std::string open(int32_t ordinal, Rank *rank);
 
   /// Enqueues a call on a GPU that was opened. Returns the error, or nothing.
   std::string enqueue(int32_t ordinal, void *const *arguments, void *const *results, void *workspace,
                       void *stream);
 
-  /// Runs a call on the emulator, with tensors of the CPU. Returns the error, or nothing.
-  std::string run(void *const *arguments, void *const *results);
+  /// Runs a call on the emulator, with tensors of the CPU. Ranks have an emulated device each, by XLA's
+  /// number of their own. Returns the error, or nothing.
+  std::string run(int32_t ordinal, Rank *rank, void *const *arguments, void *const *results);
 
 private:
   /// The entry point on one device. Calls take turns.
@@ -55,7 +61,7 @@ private:
   };
 
   Prepared &at(int32_t ordinal);
-  std::string prepare(Prepared &prepared, const std::string &device);
+  std::string prepare(Prepared &prepared, const std::string &device, Rank *rank);
 
   const Runtime &runtime;
   const fp8rt_library *library;
@@ -63,7 +69,7 @@ private:
   const bool isEmulated;
   const uint32_t numArguments, numResults;
   std::mutex mutex;
-  std::map<int32_t, Prepared> devices; // of the emulator, number 0
+  std::map<int32_t, Prepared> devices; // of the emulator without ranks, number 0
 };
 
 } // namespace fp8_jax

@@ -8,13 +8,13 @@
 // error here and not a jump to anywhere.
 
 #include "DeviceEntry.h"
+#include "Ranks.h"
 #include "xla_ffi.h"
 
 #include "fp8rt/call.h"
 
 #include <atomic>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -28,11 +28,15 @@ struct Entry {
   uint32_t version;
   /// In place of the function, for a GPU or its emulator.
   std::shared_ptr<fp8_jax::DeviceEntry> onDevice;
+  /// Where several devices run the program together.
+  std::shared_ptr<fp8_jax::Ranks> ranks;
+  /// How many custom calls of this entry point there are.
+  uint64_t instances = 0;
 };
 
 /// The entry points of this process by name. Entries are added and never removed.
 struct Table {
-  std::shared_mutex mutex;
+  std::mutex mutex;
   std::unordered_map<std::string, Entry> entries;
 };
 
@@ -89,6 +93,8 @@ struct Instance {
 
   /// Greater than 0; no other instance of this process has or had it.
   uint64_t number;
+  /// Among those of its entry point: the same in all processes of one program.
+  uint64_t numberOfEntry;
   Entry entry;
 };
 
@@ -115,7 +121,7 @@ std::string stringAttribute(const xla_ffi::Attributes &attributes, std::string_v
 xla_ffi::Error *instantiate(const xla_ffi::CallFrame &frame) {
   static std::atomic<uint64_t> last{0};
   std::string name = stringAttribute(frame.attributes, "entry");
-  std::shared_lock lock(table().mutex);
+  std::unique_lock lock(table().mutex);
   auto found = table().entries.find(name);
   if (found == table().entries.end())
     return makeError(
@@ -127,7 +133,8 @@ xla_ffi::Error *instantiate(const xla_ffi::CallFrame &frame) {
   args.context = frame.context;
   args.stage = xla_ffi::Stage::Instantiate;
   args.type = &Instance::id;
-  args.state = new Instance{++last, found->second}; // XLA destroys it.
+  uint64_t numberOfEntry = ++found->second.instances;
+  args.state = new Instance{++last, numberOfEntry, found->second}; // XLA destroys it.
   return frame.api->setState(&args);
 }
 
@@ -205,23 +212,62 @@ xla_ffi::Error *internalError(const xla_ffi::CallFrame &frame, const std::string
   return message.empty() ? nullptr : makeError(frame, xla_ffi::ErrorCode::Internal, message);
 }
 
-/// Calls an entry point for GPUs on buffers of the CPU.
-xla_ffi::Error *callOnEmulator(const xla_ffi::CallFrame &frame, const Entry &entry) {
-  if (!entry.onDevice->runsOnEmulator())
-    return makeError(
-        frame, xla_ffi::ErrorCode::InvalidArgument,
-        "the function is compiled for a GPU, and its arguments lie on the CPU: put them on the GPU "
-        "with jax.device_put, or pass device=\"emulator\"");
-  return internalError(
-      frame, entry.onDevice->run(addresses(frame.arguments).data(), addresses(frame.results).data()));
-}
-
-/// The number of the GPU that a call runs on.
+/// The number of the device that a call runs on.
 xla_ffi::Error *findOrdinal(const xla_ffi::CallFrame &frame, int32_t &ordinal) {
   xla_ffi::DeviceOrdinalArgs args{sizeof args, nullptr, frame.context, 0};
   xla_ffi::Error *failure = frame.api->getDeviceOrdinal(&args);
   ordinal = args.ordinal;
   return failure;
+}
+
+/// Finds the device of a call, and its rank; null for a program of one rank.
+xla_ffi::Error *findRank(const xla_ffi::CallFrame &frame, const Entry &entry, int32_t &ordinal,
+                         fp8_jax::Rank *&rank) {
+  rank = nullptr;
+  if (xla_ffi::Error *failure = findOrdinal(frame, ordinal); failure || !entry.ranks)
+    return failure;
+  auto found = entry.ranks->find(ordinal);
+  if (found == entry.ranks->end())
+    return makeError(
+        frame, xla_ffi::ErrorCode::FailedPrecondition,
+        "device " + std::to_string(ordinal) +
+            " is none of those that the step was compiled for: call it again, which compiles it");
+  rank = &found->second;
+  return nullptr;
+}
+
+/// Runs `work`, which returns the error or nothing, as one of the calls of a rank, or where that is null as
+/// it is.
+template <typename Work>
+std::string inTurn(fp8_jax::Rank *rank, const Instance &instance, Work work) {
+  if (!rank)
+    return work();
+  std::lock_guard<std::mutex> turn(rank->mutex());
+  std::string error = rank->compare(instance.numberOfEntry);
+  if (error.empty())
+    error = work();
+  if (!error.empty())
+    rank->fail(error);
+  return error;
+}
+
+/// Calls an entry point for GPUs on buffers of the CPU.
+xla_ffi::Error *callOnEmulator(const xla_ffi::CallFrame &frame, const Instance &instance) {
+  const Entry &entry = instance.entry;
+  if (!entry.onDevice->runsOnEmulator())
+    return makeError(
+        frame, xla_ffi::ErrorCode::InvalidArgument,
+        "the function is compiled for a GPU, and its arguments lie on the CPU: put them on the GPU "
+        "with jax.device_put, or pass device=\"emulator\"");
+  int32_t ordinal = 0;
+  fp8_jax::Rank *rank = nullptr;
+  if (entry.ranks)
+    if (xla_ffi::Error *failure = findRank(frame, entry, ordinal, rank))
+      return failure;
+  return internalError(frame, inTurn(rank, instance, [&] {
+                         return entry.onDevice->run(ordinal, rank, addresses(frame.arguments).data(),
+                                                    addresses(frame.results).data());
+                       }));
 }
 
 /// On a GPU, before calls: loads the kernels there, which no graph can capture.
@@ -237,9 +283,10 @@ xla_ffi::Error *openGPU(const xla_ffi::CallFrame &frame) {
             (instance->entry.onDevice ? "the emulator" : "the CPU") +
             ", and its arguments lie on a GPU: leave device= and target= out, or put the arguments on "
             "the CPU");
-  if (xla_ffi::Error *failure = findOrdinal(frame, ordinal))
+  fp8_jax::Rank *rank;
+  if (xla_ffi::Error *failure = findRank(frame, instance->entry, ordinal, rank))
     return failure;
-  return internalError(frame, instance->entry.onDevice->open(ordinal));
+  return internalError(frame, instance->entry.onDevice->open(ordinal, rank));
 }
 
 /// Enqueues an entry point's work on XLA's stream of a GPU, with its workspace in memory of XLA.
@@ -268,7 +315,12 @@ xla_ffi::Error *call(const xla_ffi::CallFrame &frame) {
   const Instance &instance = *found;
   const Entry &entry = instance.entry;
   if (entry.onDevice)
-    return callOnEmulator(frame, entry);
+    return callOnEmulator(frame, instance);
+  int32_t ordinal;
+  fp8_jax::Rank *rank = nullptr;
+  if (entry.ranks)
+    if (xla_ffi::Error *failure = findRank(frame, entry, ordinal, rank))
+      return failure;
   const xla_ffi::Buffers &args = frame.arguments, &rets = frame.results;
   size_t numResults = rets.size - (entry.workspaceBytes ? 1 : 0);
   thread_local Tensors tensors;
@@ -291,8 +343,11 @@ xla_ffi::Error *call(const xla_ffi::CallFrame &frame) {
   }
   request.error = error;
   request.error_capacity = sizeof error;
-  if (entry.function(&request))
-    return makeError(frame, xla_ffi::ErrorCode::Internal, error);
+  request.communicator = rank ? rank->communicator() : nullptr;
+  std::string failure =
+      inTurn(rank, instance, [&] { return entry.function(&request) ? std::string(error) : std::string(); });
+  if (!failure.empty())
+    return makeError(frame, xla_ffi::ErrorCode::Internal, failure);
   tensors.instance = instance.number;
   return nullptr;
 }
@@ -327,7 +382,8 @@ xla_ffi::Error *run(const xla_ffi::CallFrame &frame, xla_ffi::Error *(*stage)(co
 extern "C" void fp8_jax_register(const char *name, void *function, uint64_t workspaceBytes,
                                  uint32_t version) {
   std::unique_lock lock(table().mutex);
-  table().entries[name] = {reinterpret_cast<fp8rt_call_fn>(function), workspaceBytes, version, nullptr};
+  table().entries[name] = {reinterpret_cast<fp8rt_call_fn>(function), workspaceBytes, version, nullptr,
+                           nullptr};
 }
 
 /// Makes an entry point of a library for GPUs known as `name`; it runs on the emulator with XLA's buffers of
@@ -341,7 +397,19 @@ extern "C" void fp8_jax_register_on_device(const char *name, const fp8_jax::Runt
   if (!known.onDevice)
     known = {nullptr, workspaceBytes, 0,
              std::make_shared<fp8_jax::DeviceEntry>(*runtime, library, entry, isEmulated, numArguments,
-                                                    numResults)};
+                                                    numResults),
+             nullptr};
+}
+
+/// Makes the devices of this process ranks of the program of an entry point that is known: `communicators`
+/// and XLA's numbers of their devices, which stay as they are. To be called before the entry point's calls.
+extern "C" void fp8_jax_set_ranks(const char *name, const fp8_jax::Runtime *runtime, const int32_t *ordinals,
+                                  fp8rt_communicator *const *communicators, uint32_t count) {
+  std::unique_lock lock(table().mutex);
+  auto ranks = std::make_shared<fp8_jax::Ranks>();
+  for (uint32_t i = 0; i < count; ++i)
+    ranks->try_emplace(ordinals[i], runtime->gather, runtime->fail, runtime->lastError, communicators[i]);
+  table().entries[name].ranks = std::move(ranks);
 }
 
 /// XLA's number for the type of Instance and what it knows of it, which are registered before the custom

@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 
 from .. import _device, _dtypes, _runtime, _tools
+from .. import state as _state
 from .._errors import MissingToolError
 from .._library import Library
-from . import _complex, _devices
+from . import _complex, _devices, _ranks
 
 _TARGET = "fp8_call"
 #: The same on GPUs, for entry points that may be parts of graphs (XLA's command buffers).
@@ -30,16 +31,19 @@ class Call:
     """Calls entry point `entry` of `library`; for use while JAX traces.
 
     `dtypes` are JAX's types of the first results, which the manifest does not know all (unsigned
-    integers); the others have the manifest's.
+    integers); the others have the manifest's. `is_shared` says that all devices of a shard_map take
+    the call together, and have one state.
     """
 
-    def __init__(self, library: Library, entry: str, dtypes: Sequence[Any] = ()) -> None:
+    def __init__(self, library: Library, entry: str, dtypes: Sequence[Any] = (), is_shared: bool = False) -> None:
         description = library.entries[entry].description
         is_emulated = library.device == _device.EMULATOR
-        self._name = f"{library.hash}/{entry}{'@emulator' if is_emulated else ''}"
+        self._name = f"{library.hash}/{entry}{'@emulator' if is_emulated else ''}{'@devices' if is_shared else ''}"
         # The emulator's is in its own memory.
         workspace = 0 if is_emulated else int(description.get("workspace_bytes") or 0)
         _register(self._name, library, entry, workspace)
+        if is_shared:
+            _ranks.join(library, self._name, _ffi_library(), _functions())
         self._target = _CAPTURABLE if library.device.startswith("cuda") and description.get("capturable") else _TARGET
         self._arguments, results = description["arguments"], description["results"]
         types = [*dtypes, *(_dtypes.to_numpy(r["type"]) for r in results[len(dtypes) :])]
@@ -47,13 +51,15 @@ class Call:
         if workspace:
             self._results.append(jax.ShapeDtypeStruct((workspace,), jnp.int8))
         self._names = [r["name"] if r["kind"] == "state" else None for r in results]
+        common = _state.tensors(library.manifest) if is_shared else {}
+        self._shared = {i for i, name in enumerate(self._names) if name in common}
         aliases = [(r.get("alias"), i) for i, r in enumerate(results)]
         self._aliases = {a: i for a, i in aliases if a is not None and a >= 0}
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """The entry point's results; arrays and results are in the manifest's order."""
         arrays = _devices.on_one_device(_devices.varying_alike(arrays))
-        results = _devices.results_varying_as(arrays, self._results)
+        results = _devices.results_varying_as(arrays, self._results, self._shared)
         call = jax.ffi.ffi_call(self._target, results, input_output_aliases=self._aliases, vmap_method="sequential")
         return list(call(*arrays, entry=self._name))[: len(self._names)]
 
@@ -138,7 +144,10 @@ _kept: list[Library] = []
 class _Runtime(ctypes.Structure):
     """fp8_jax::Runtime."""
 
-    names = ("fp8rt_gpu_open", "fp8rt_prepare_on", "fp8rt_prepared_enqueue_in", "fp8rt_prepared_call_from_host", "fp8rt_last_error")
+    names = (
+        *("fp8rt_gpu_open", "fp8rt_prepare_on", "fp8rt_prepared_enqueue_in", "fp8rt_prepared_call_from_host", "fp8rt_last_error"),
+        *("fp8rt_prepared_set_communicator", "fp8rt_communicator_gather", "fp8rt_communicator_fail"),
+    )
     _fields_ = [(name, ctypes.c_void_p) for name in names]
 
 
@@ -169,6 +178,8 @@ def _ffi_library() -> ctypes.CDLL:
         *(ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64),
     ]
     library.fp8_jax_register_on_device.restype = None
+    library.fp8_jax_set_ranks.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32]
+    library.fp8_jax_set_ranks.restype = None
     instance = {"type_id": _capsule_from(library.fp8_jax_type_id), "type_info": _capsule_from(library.fp8_jax_type_info)}
     jax.ffi.register_ffi_type(_TARGET, instance, platform="cpu")
     stages = {"instantiate": jax.ffi.pycapsule(library.fp8_instantiate), "execute": jax.ffi.pycapsule(library.fp8_call)}

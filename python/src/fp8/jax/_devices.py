@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import jax
@@ -19,19 +19,6 @@ SEVERAL = (
     "an argument lies on several devices, and compiled code runs on one: call step.apply, or what fp8.jax.function "
     "returns, within jax.shard_map, for the part of each device, and combine the results by jax.lax.pmean"
 )
-
-
-LOCAL_AMAXES = (
-    "within shard_map or pmap each device would have amaxes of its part alone, and the states of the devices would come "
-    "apart: pass reduce_amax=False to fp8.jax.jit if that is meant, and keep a state for each device"
-)
-
-
-def refuse_local_amaxes() -> None:
-    """Raises NotImplementedError within shard_map and pmap over more than one device."""
-    mesh = jax.sharding.get_abstract_mesh()
-    if math.prod(mesh.shape[axis] for axis in mesh.manual_axes) > 1:
-        raise NotImplementedError(LOCAL_AMAXES)
 
 
 def refuse_explicit_shardings(leaves: Sequence[Any]) -> None:
@@ -57,13 +44,15 @@ def varying_alike(arrays: Sequence[Any]) -> list[Any]:
     return [jax.lax.pcast(array, tuple(axes - type), to="varying") if axes - type else array for array, type in zip(arrays, types)]
 
 
-def results_varying_as(arrays: Sequence[Any], results: Sequence[jax.ShapeDtypeStruct]) -> list[jax.ShapeDtypeStruct]:
-    """The types of the results of a custom call, which within a shard_map vary as its arguments do."""
+def results_varying_as(arrays: Sequence[Any], results: Sequence[jax.ShapeDtypeStruct], shared: Collection[int] = ()) -> list[jax.ShapeDtypeStruct]:
+    """The types of the results of a custom call, which within a shard_map vary as its arguments do, but for those that all devices share."""
     of_first = jax.typeof(arrays[0]) if arrays else None
     if of_first is None or not of_first.manual_axis_type.varying:
         return list(results)
     sharding = NamedSharding(of_first.sharding.mesh, PartitionSpec())
-    return [jax.ShapeDtypeStruct(r.shape, r.dtype, sharding=sharding, manual_axis_type=of_first.manual_axis_type) for r in results]
+    own, common = of_first.manual_axis_type, type(of_first.manual_axis_type)()
+    types = [common if i in shared else own for i in range(len(results))]
+    return [jax.ShapeDtypeStruct(r.shape, r.dtype, sharding=sharding, manual_axis_type=t) for r, t in zip(results, types)]
 
 
 def _run(*arrays: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from .. import recipe as _recipe
 from .. import state as _state
 from .._errors import CompileError
 from .._library import Library
-from . import _algorithms, _call, _devices, _lower, _places, _target
+from . import _algorithms, _call, _lower, _places, _ranks, _target
 from ._casts import Casts
 
 NOT_TRANSFORMABLE = (
@@ -28,10 +28,12 @@ NOT_TRANSFORMABLE = (
 class Program:
     """The function compiled for arguments of one structure, shapes and types."""
 
-    def __init__(self, number: int, fun: Callable[..., Any], traced: Any, donated: Sequence[bool], options: Mapping[str, Any]) -> None:
+    def __init__(self, number: int, fun: Callable[..., Any], traced: Any, donated: Sequence[bool], options: Mapping[str, Any], count: int) -> None:
         options = _target.chosen(options, _target.current())
         #: Among the programs of its step.
         self.number = number
+        #: The devices that call it together, each with its part, within a shard_map.
+        self._count = count
         name = getattr(fun, "__name__", "step")
         recipe, algorithms = _algorithms.lower(options.get("recipe"))
         self.text = _lower.text_of({"main": _lower.to_linalg(traced, _places.definition(fun)), **algorithms})
@@ -42,8 +44,19 @@ class Program:
 
     @functools.cached_property
     def library(self) -> Library:
+        if self._count > 1 and self._reduces_amaxes():
+            library = self._compiled(_ranks.with_grid(self.text, self._count))
+            if library.manifest["entries"][0].get("collectives"):
+                return library
+        return self._compiled(self.text)
+
+    @property
+    def _is_shared(self) -> bool:
+        return bool(self.library.manifest.get("grid"))
+
+    def _compiled(self, text: str) -> Library:
         try:
-            return _compile.compile(self.text, **self._options)
+            return _compile.compile(text, **self._options)
         except CompileError as error:
             if not self._options.get("fp8_parameters") or self._options["carry"]:
                 raise
@@ -52,7 +65,7 @@ class Program:
 
     @functools.cached_property
     def _entry(self) -> _call.Call:
-        return _call.Call(self.library, "main", [_call.physical_dtype(r) for r in self.results])
+        return _call.Call(self.library, "main", [_call.physical_dtype(r) for r in self.results], self._is_shared)
 
     @property
     def layout(self) -> Mapping[str, Any]:
@@ -73,8 +86,8 @@ class Program:
 
     def call(self, tensors: Mapping[str, Any], leaves: Sequence[Any]) -> tuple[dict[str, Any], Any]:
         """New tensors of the state, and the function's result; weights whose casts `tensors` lacks are cast first."""
-        if self.layout.get("columns") and self._reduces_amaxes():
-            _devices.refuse_local_amaxes()
+        if self._is_shared:
+            _ranks.check(self._count)
         arrays = [*map(_call.physical, leaves)]
         if not self.casts.names <= tensors.keys():
             tensors = {**tensors, **self.casts.make(arrays, tensors, NOT_TRANSFORMABLE)}

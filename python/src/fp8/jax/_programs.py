@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from .. import _outside
-from . import _devices, _leaves, _target
+from . import _devices, _leaves, _ranks, _target
 from ._chosen import Chosen, is_traced, parameters_of
 from ._program import Program, trace_context
 
@@ -110,7 +110,12 @@ class Programs:
             with jax.disable_jit(False):
                 return self.of(args, kwargs), self.arrays(args, kwargs)
         _devices.refuse_explicit_shardings([leaf for leaf in leaves if is_traced(leaf)])
-        key = (tree, tuple(jax.typeof(leaf) if is_traced(leaf) else leaf for leaf in leaves), trace_context(), _target.current())
+        if _ranks.count_here() > 1:
+            # Else a gradient within the step would be a sum over the devices.
+            varying = iter(_devices.varying_alike([leaf for leaf in leaves if is_traced(leaf)]))
+            leaves = [next(varying) if is_traced(leaf) else leaf for leaf in leaves]
+            args, kwargs = jax.tree.unflatten(tree, leaves)
+        key = (tree, tuple(jax.typeof(leaf) if is_traced(leaf) else leaf for leaf in leaves), trace_context(), _target.current(), count := _ranks.count_here())
         with self._lock:
             if key not in self._programs:
                 _outside.start(_outside.JAXLIB)
@@ -120,7 +125,7 @@ class Programs:
                     _leaves.check_modules((args, kwargs))
                 donated = self._donated.flags(args, kwargs)
                 traced = self._traceable.trace(*args, **kwargs)
-                self._programs[key] = Program(len(self._programs), self._fun, traced, donated, self._options)
+                self._programs[key] = Program(len(self._programs), self._fun, traced, donated, self._options, count)
             return self._programs[key], [leaf for leaf in leaves if is_traced(leaf)]
 
     def of(self, args: Any, kwargs: Any) -> Program:
