@@ -182,6 +182,64 @@ def test_casts_to_fp8_of_an_exported_program():
         assert_same_bits(found, expected)
 
 
+#: On both sides of what integers of 8, 16, 32 and 64 bits hold.
+TO_INTEGERS = torch.tensor(
+    [sign * (2.0**power + step) for power in (0, 7, 8, 15, 16, 31, 32, 63, 64) for step in (-1, -0.5, 0, 1, 44, 512) for sign in (1, -1)]
+    + [0.0, -0.0, 0.5, -0.5, 1e30, -1e30, math.inf, -math.inf, math.nan],
+    dtype=torch.float64,
+)
+WHOLE = (*INTEGERS, torch.bool)
+
+
+def to_integers(x):
+    """Of many elements, of fewer than a vector has, and of one."""
+    return [part.to(dtype) for dtype in WHOLE for part in (x, x[60:63], x[70])]
+
+
+@pytest.mark.parametrize("dtype", (*FLOATS, *FP8), ids=str)
+def test_casts_to_integers(dtype):
+    """300 is 44 as int8: 32 bits, or 64, are cut; what these do not hold either, and NaN, is their lowest number before. At any place alike."""
+    drawn = torch.randn(2048, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 2.0 ** torch.arange(2048).remainder(70)
+    x = torch.cat([TO_INTEGERS, drawn]).to(dtype)
+    assert_all_have_the_same_bits(compiled(to_integers)(x), to_integers(x))
+
+
+@pytest.mark.slow(one_of=4)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_casts_to_integers_within_operations(dtype):
+    """Writes into integers convert, as do sums and products with another type."""
+
+    def converted(x):
+        written = [torch.zeros(x.shape, dtype=whole).copy_(x) for whole in INTEGERS]
+        sums = [f(x[:30], 0, dtype=whole) for whole in WHOLE for f in (torch.sum, torch.prod)]
+        return [*written, *sums, *[torch.cumsum(x[:30], 0, dtype=whole) for whole in INTEGERS]]
+
+    x = torch.cat([TO_INTEGERS, torch.linspace(-300, 300, 77, dtype=torch.float64)]).to(dtype)
+    assert_all_have_the_same_bits(compiled(converted)(x), converted(x))
+
+
+def test_casts_of_constants_to_integers():
+    numbers = (300.0, -129.0, 3e9, 1e20, math.inf, -math.inf, math.nan, 44.7)
+
+    def constants():
+        return [torch.full((3,), number, dtype=dtype).to(whole) for number in numbers for dtype in FLOATS[:3] for whole in WHOLE]
+
+    found = compiled(lambda x: (*constants(), x + 1))(torch.ones(2))[:-1]
+    assert_all_have_the_same_bits(found, constants())
+
+
+def sums_of_other_types(x):
+    return [f(*where, dtype=whole) for f in (x.sum, x.prod) for where in ((), (0,), (0, True)) for whole in WHOLE]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, *(pytest.param(d, marks=pytest.mark.slow(one_of=3)) for d in (torch.bool, *INTEGERS))], ids=str)
+def test_sums_in_other_types(dtype):
+    """Also in bool, where any number is true, and 8 bits."""
+    x = torch.tensor([3, -2, 0, 100, 77, 1, 1]).to(dtype)
+    for part in (x, x[:2], x[5:]):
+        assert_all_have_the_same_bits(compiled(sums_of_other_types)(part), sums_of_other_types(part))
+
+
 KINDS = (torch.float32, torch.bfloat16, torch.float64, torch.int64)
 FIXED = {dtype: (0.1, -7.5, 0.0, 3.0, math.inf, math.nan) if dtype.is_floating_point else (0, -1, 5) for dtype in KINDS}
 

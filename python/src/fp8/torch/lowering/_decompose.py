@@ -27,6 +27,7 @@ from . import (
     _groups,
     _halves,
     _indexing,
+    _integers,
     _limits,
     _orders,
     _pooling,
@@ -94,7 +95,7 @@ def _fixed() -> dict[Any, Callable[..., Any]]:
     result.update(_division.RULES)
     result.update(_limits.RULES)
     result.update(_extremes.RULES)
-    for rules in (_indexing.RULES, _convolutions.RULES, _special.RULES, _orders.RULES, _exact.RULES, _groups.RULES):
+    for rules in (_indexing.RULES, _integers.RULES, _convolutions.RULES, _special.RULES, _orders.RULES, _exact.RULES, _groups.RULES):
         result.update(rules)
     return _empty.kept(_ranges.checked(_scalars.with_a_dimension(result)))
 

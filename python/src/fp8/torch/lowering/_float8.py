@@ -18,9 +18,8 @@ from torch import Tensor
 from torch.fx import Graph
 
 from . import _bits
-from ._integers import cast_node
+from ._integers import CASTS, cast_node
 
-_CASTS = (torch.ops.prims.convert_element_type.default, torch.ops.aten._to_copy.default)
 FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 #: Comparisons of arith.cmpf.
 _EQUAL_OR_LARGER, _EQUAL_OR_SMALLER = 3, 5
@@ -31,7 +30,7 @@ _OVERFLOW = 61440.0
 def through_f32(graph: Graph) -> None:
     """Lets casts to and from FP8 go by way of f32."""
     for node in graph.nodes:
-        if node.target in _CASTS and _bits.NUMBER not in node.meta and isinstance(value := node.args[0].meta.get("val"), Tensor):
+        if node.target in CASTS and _bits.NUMBER not in node.meta and isinstance(value := node.args[0].meta.get("val"), Tensor):
             dtypes = value.dtype, node.meta["val"].dtype
             if any(dtype in FP8 for dtype in dtypes) and torch.float32 not in dtypes:
                 with graph.inserting_before(node):

@@ -34,7 +34,7 @@ try:
     from iree.compiler import ir
     from iree.compiler.extras import fx_importer
 
-    from . import _bits, _float8, _passes
+    from . import _bits, _conversions, _float8, _passes
     from ._loops import write_loops
 except ImportError as error:
     raise MissingToolError(f"fp8.torch needs iree-base-compiler: {INSTALL['torch']} ({error})") from None
@@ -84,6 +84,7 @@ def _prepare(graph: Graph) -> None:
     _integers.cut_numbers(graph)
     _integers.widen(graph)
     _halves.widen(graph)
+    _conversions.define(graph)
     _float8.through_f32(graph)
 
 

@@ -10,7 +10,9 @@ tensor's type, by cutting off bits too: for int8, `x > 150` is `x > -106`.
 
 from __future__ import annotations
 
+import functools
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,15 +22,18 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dty
 from torch.fx import Graph, Node
 from torch.utils import _pytree
 
+aten = torch.ops.aten
+
 _SMALL = (torch.uint8, torch.int8)
 _CAST = torch.ops.prims.convert_element_type.default
+CASTS = (_CAST, aten._to_copy.default)
 #: Types of integers by their bits, those that a wider operand is cut to, and wider ones.
 _BITS = {torch.uint8: 8, torch.int8: 8, torch.int16: 16, torch.int32: 32}
 _WIDER = {torch.int16: 16, torch.int32: 32, torch.int64: 64}
 #: Numbers beside these become the nearest one of the type.
-_LIMITS = (torch.ops.aten.clamp.default, torch.ops.aten.clamp_max.default, torch.ops.aten.clamp_min.default)
+_LIMITS = (aten.clamp.default, aten.clamp_max.default, aten.clamp_min.default)
 #: Casts; and what looks at the bits.
-_AS_THEY_ARE = (_CAST, torch.ops.aten._to_copy.default, torch.ops.aten.view.dtype)
+_AS_THEY_ARE = (*CASTS, aten.view.dtype)
 
 
 def cut_numbers(graph: Graph) -> None:
@@ -123,3 +128,20 @@ def value_of(node: Node) -> Any:
 def _type(node: Node) -> torch.dtype | None:
     value = node.meta.get("val")
     return value.dtype if isinstance(value, Tensor) else None
+
+
+def _reduced(op: Any, x: Tensor, *rest: Any, dtype: torch.dtype | None = None, **options: Any) -> Any:
+    """Converts to the type of the result, then reduces, bool and 8 bits in 64: for 8 torch-mlir has no form, and true + true is false there."""
+    is_small = dtype in (*_SMALL, torch.bool)
+    if dtype is None or dtype.is_floating_point or dtype.is_complex or not (is_small or x.is_floating_point()):
+        return NotImplemented
+    return op(x.to(dtype), *rest, dtype=torch.int64 if is_small else dtype, **options).to(dtype)
+
+
+def _copy(x: Tensor, source: Tensor, non_blocking: bool = False) -> Any:
+    """Of another type as a cast and a copy: casts are PyTorch's (_conversions, _float8)."""
+    return NotImplemented if source.dtype == x.dtype else aten.copy(x, source.to(x.dtype))
+
+
+_REDUCTIONS = (aten.sum.default, aten.sum.dim_IntList, aten.prod.default, aten.prod.dim_int)
+RULES: dict[Any, Callable[..., Any]] = {aten.copy.default: _copy, **{op: functools.partial(_reduced, op) for op in _REDUCTIONS}}
