@@ -55,13 +55,17 @@ static bool isView(Operation *op) {
              tensor::CastOp, tensor::DimOp>(op);
 }
 
-MemoryTraffic fp8::countTraffic(Operation *op) {
-  MemoryTraffic traffic;
+/// Returns whether `op` reads or writes elements of tensors.
+static bool movesData(Operation *op) {
   bool isData = isa<DestinationStyleOpInterface>(op) || isa<tensor::TensorDialect>(op->getDialect()) ||
                 OpTrait::hasElementwiseMappableTraits(op);
-  if (!isData || isView(op))
-    return traffic;
+  return isData && !isView(op);
+}
+
+llvm::SetVector<Value> fp8::getTensorsRead(Operation *op) {
   llvm::SetVector<Value> reads;
+  if (!movesData(op) || isa<tensor::ExtractOp>(op))
+    return reads;
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
   auto insertion = dyn_cast<tensor::InsertSliceOp>(op);
   for (OpOperand &operand : op->getOpOperands()) {
@@ -72,6 +76,16 @@ MemoryTraffic fp8::countTraffic(Operation *op) {
     reads.insert(operand.get());
   }
   getUsedValuesDefinedAbove(op->getRegions(), reads); // gathers
+  reads.remove_if([](Value value) {
+    return !isa<RankedTensorType>(value.getType()) || value.getDefiningOp<tensor::EmptyOp>();
+  });
+  return reads;
+}
+
+MemoryTraffic fp8::countTraffic(Operation *op) {
+  MemoryTraffic traffic;
+  if (!movesData(op))
+    return traffic;
   if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
     traffic.read = countBytes(RankedTensorType::get({}, extract.getType()));
     return traffic;
@@ -80,10 +94,9 @@ MemoryTraffic fp8::countTraffic(Operation *op) {
     sum += countBytes(type);
     traffic.estimated |= isDynamic(type);
   };
-  for (Value value : reads)
-    if (!value.getDefiningOp<tensor::EmptyOp>()) // which has no contents to read
-      add(traffic.read, value.getType());
-  if (insertion)
+  for (Value value : getTensorsRead(op))
+    add(traffic.read, value.getType());
+  if (auto insertion = dyn_cast<tensor::InsertSliceOp>(op))
     add(traffic.written, insertion.getSourceType());
   else
     for (Type type : op->getResultTypes())
@@ -91,8 +104,7 @@ MemoryTraffic fp8::countTraffic(Operation *op) {
   return traffic;
 }
 
-/// Returns how often the body of `op` runs; unset if unknown.
-static std::optional<int64_t> countRuns(Operation *op) {
+std::optional<int64_t> fp8::countRuns(Operation *op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
     if (std::optional<APInt> trips = loop.getStaticTripCount())
       return trips->getSExtValue();

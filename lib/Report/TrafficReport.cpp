@@ -15,14 +15,16 @@ std::vector<TrafficRecord> fp8::collectTrafficBefore(ModuleOp module) {
   std::vector<TrafficRecord> records;
   for (auto function : module.getOps<func::FuncOp>())
     if (function.isPublic() && !function.isExternal())
-      records.push_back({function.getName().str(), countTraffic(function.getBody()), MemoryTraffic()});
+      records.push_back({function.getName().str(), countTraffic(function.getBody()), MemoryTraffic(), {}});
   return records;
 }
 
 void fp8::collectTrafficAfter(ModuleOp module, std::vector<TrafficRecord> &records) {
   for (TrafficRecord &record : records)
-    if (auto function = module.lookupSymbol<func::FuncOp>(record.entry))
+    if (auto function = module.lookupSymbol<func::FuncOp>(record.entry)) {
       record.after = countTraffic(function.getBody());
+      record.repeated = collectRepeatedReads(function);
+    }
 }
 
 llvm::json::Array fp8::trafficToJSON(const std::vector<TrafficRecord> &records) {
@@ -34,7 +36,8 @@ llvm::json::Array fp8::trafficToJSON(const std::vector<TrafficRecord> &records) 
     list.push_back(llvm::json::Object{{"entry", record.entry},
                                       {"before_fusion", bytes(record.before)},
                                       {"after_fusion", bytes(record.after)},
-                                      {"estimated", record.after.estimated}});
+                                      {"estimated", record.after.estimated},
+                                      {"read_again", repeatedReadsToJSON(record.repeated)}});
   return list;
 }
 
@@ -54,5 +57,6 @@ void fp8::printTraffic(const std::vector<TrafficRecord> &records, raw_ostream &o
     if (record.after.estimated)
       parts.push_back("with assumed sizes or loop counts where they are not known");
     printParts(parts, os);
+    printRepeatedReads(record.repeated, os);
   }
 }

@@ -9,6 +9,8 @@
 #define FP8_ANALYSIS_MEMORYTRAFFIC_H
 
 #include "mlir/IR/Operation.h"
+#include "llvm/ADT/SetVector.h"
+#include <optional>
 
 namespace fp8 {
 
@@ -26,6 +28,14 @@ struct MemoryTraffic {
 
 /// Returns the bytes of a tensor, 0 for all other types.
 int64_t countBytes(mlir::Type type);
+
+/// Returns the tensors of which `op` itself reads the elements, each once, also those that code in its region
+/// gathers from; none for views (slices, reshapes, casts) and tensor.empty, which move nothing, and for
+/// tensor.extract, which reads one element.
+llvm::SetVector<mlir::Value> getTensorsRead(mlir::Operation *op);
+
+/// Returns how often the body of `op`, a loop or a branch, runs each time `op` does; unset if unknown.
+std::optional<int64_t> countRuns(mlir::Operation *op);
 
 /// Returns the bytes that `op` itself reads and writes. Views (slices, reshapes, casts) and
 /// tensor.empty move nothing; the code in regions of loops and branches is not counted.

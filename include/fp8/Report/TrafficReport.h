@@ -8,6 +8,7 @@
 #define FP8_REPORT_TRAFFICREPORT_H
 
 #include "fp8/Analysis/MemoryTraffic.h"
+#include "fp8/Report/RepeatedReadReport.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 
@@ -18,15 +19,17 @@ namespace fp8 {
 struct TrafficRecord {
   std::string entry;
   MemoryTraffic before, after;
+  std::vector<RepeatedReadRecord> repeated; ///< with fusion; those that cost most bytes first
 };
 
-/// Counts all entry points of `module` after stage 2. `after` stays empty.
+/// Counts all entry points of `module` after stage 2. `after` and `repeated` stay empty.
 std::vector<TrafficRecord> collectTrafficBefore(mlir::ModuleOp module);
 
-/// Fills in `after` from `module` after stage 3.
+/// Fills in `after` and `repeated` from `module` after stage 3.
 void collectTrafficAfter(mlir::ModuleOp module, std::vector<TrafficRecord> &records);
 
 llvm::json::Array trafficToJSON(const std::vector<TrafficRecord> &records);
+/// Prints the bytes of each entry point, and what it reads more than once.
 void printTraffic(const std::vector<TrafficRecord> &records, llvm::raw_ostream &os);
 
 } // namespace fp8

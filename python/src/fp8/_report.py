@@ -38,7 +38,7 @@ class Report:
 
     @property
     def memory(self) -> dict[str, Any]:
-        """Bytes of state, workspace and traffic."""
+        """Bytes of state, workspace and traffic; `read_again` of a function's traffic: what it reads more than once, and why."""
         return dict(self._contents.get("memory") or {})
 
     @property

@@ -248,7 +248,7 @@ def test_the_report_counts_bytes(bin_dir, tmp_path):
     Program(bin_dir, tmp_path, program, "--recipe=none", f"--report=json:{report}")
     # Before: read x, and v and the scale; write v, and 48 bytes, scale_inv and amax. After: v is gone.
     assert json.loads(report.read_text())["memory"]["traffic"] == [{
-        "entry": "main", "estimated": False,
+        "entry": "main", "estimated": False, "read_again": [],
         "before_fusion": {"read": 48 * 4 + 48 * 2 + 4, "written": 48 * 2 + 48 + 8},
         "after_fusion": {"read": 48 * 4 + 4, "written": 48 + 8}}]
 
@@ -269,7 +269,7 @@ func.func @main(%x: tensor<8x4xf32>, %w: tensor<4x2xf32>) -> tensor<8x2xf32> {
     Program(bin_dir, tmp_path, program, "--recipe=none", f"--report=json:{report}")
     figures = {"read": (32 + 32 + 8) * 4, "written": (32 + 16) * 4}
     assert json.loads(report.read_text())["memory"]["traffic"] == [
-        {"entry": "main", "estimated": False, "before_fusion": figures, "after_fusion": figures}
+        {"entry": "main", "estimated": False, "before_fusion": figures, "after_fusion": figures, "read_again": []}
     ]
 
 

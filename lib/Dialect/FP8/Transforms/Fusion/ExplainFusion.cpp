@@ -2,8 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tells, after fusion, which tensors one operation still writes and another one reads, and why. The fusions
-// answer by the checks that they decide by.
+// Tells, after fusion, which tensors one operation still writes and another one reads, and why.
 
 #include "RegionFusion.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -24,36 +23,15 @@ bool isLarge(OpResult result) {
   return type && type.getRank() != 0;
 }
 
-/// Returns whether fusion could put the operation that writes a tensor and `reader` in one loop.
-bool isReader(Operation *reader) {
-  return isa<linalg::GenericOp, QuantizeOp, QuantizeBlocksOp, AmaxOp>(reader);
-}
-
-detail::Reason explain(OpOperand &read) {
-  auto result = cast<OpResult>(read.get());
-  Operation *reader = read.getOwner(), *writer = result.getOwner();
-  if (reader->getBlock() != writer->getBlock())
-    return "it is in another loop or branch";
-  auto generic = dyn_cast<linalg::GenericOp>(writer);
-  if (!generic)
-    return detail::explainEpilogue(writer, result, reader);
-  if (isa<linalg::GenericOp>(reader))
-    return detail::explainElementwise(read);
-  detail::Reason ofRows = generic.getNumReductionLoops() ? detail::explainRows(generic, reader) : "";
-  return ofRows.empty() ? detail::explainProducer(generic, result, reader) : ofRows;
-}
-
 class ExplainFusion : public impl::ExplainFusionBase<ExplainFusion> {
 public:
   using impl::ExplainFusionBase<ExplainFusion>::ExplainFusionBase;
 
   void runOnOperation() final {
     getOperation().walk([&](Operation *writer) {
-      if (!isa<linalg::GenericOp>(writer) && !MatmulResults::of(writer))
-        return;
       for (OpResult result : writer->getResults())
         for (OpOperand &read : result.getUses())
-          if (isLarge(result) && isReader(read.getOwner()))
+          if (isLarge(result) && detail::isFusible(read))
             tell(read, writer);
     });
     markAllAnalysesPreserved();
@@ -62,12 +40,10 @@ public:
 private:
   void tell(OpOperand &read, Operation *writer) {
     ++declined;
-    detail::Reason why = explain(read);
     auto opts = remark::RemarkOpts::name("ReadsFromMemory").category("fp8-fusion");
     remark::missed(read.getOwner()->getLoc(), opts)
         << ("'" + read.getOwner()->getName().getStringRef() + "' reads the result of '" +
-            writer->getName().getStringRef() +
-            "' from memory: " + (why.empty() ? "another fusion came first" : why))
+            writer->getName().getStringRef() + "' from memory: " + detail::explainRead(read))
                .str();
   }
 };

@@ -80,7 +80,7 @@ static bool shouldFuse(OpOperand *operand, bool recompute, fp8::detail::Reason *
     return decline(why, "the code of the tensor reads what its memory held before");
   // A contraction packs its operands and would compute every element while packing.
   if (linalg::isaContractionOpInterface(consumer))
-    return decline(why, "matmuls read their operands as they are");
+    return decline(why, fp8::detail::kMatmulOperand);
   if (producer.getNumDpsInputs() + consumer.getNumDpsInputs() > fp8::getTarget(consumer).getMaxFusedInputs())
     return decline(why, fp8::detail::kTooManyInputs);
   if (isComputedOnce(operand, producer, consumer))

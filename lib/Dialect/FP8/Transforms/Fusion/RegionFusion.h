@@ -20,11 +20,20 @@ constexpr unsigned kCheapOps = 3;
 /// Checks that can fail set one if the caller asks.
 using Reason = llvm::StringRef;
 inline constexpr Reason kTooManyInputs = "the fused loop would have more inputs than the target allows";
+inline constexpr Reason kMatmulOperand = "matmuls read their operands as they are";
 inline bool decline(Reason *why, Reason reason) {
   if (why)
     *why = reason;
   return false;
 }
+
+/// Returns whether fusion considers to put the operation that writes the tensor of `read` and its reader in
+/// one loop: a matmul or a generic writes it, and a cast, an amax or a generic reads it.
+bool isFusible(mlir::OpOperand &read);
+
+/// Why `read`, of which isFusible() holds, is left in memory: the answer of the fusion whose it is, by one of
+/// the next four.
+Reason explainRead(mlir::OpOperand &read);
 
 /// Why a reader of a matmul's result is not in its epilogue, and why an elementwise producer is not in the
 /// region of a cast or amax, or in its reader (fp8-explain-fusion). explainRows() is of a producer that
