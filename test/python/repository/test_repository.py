@@ -53,18 +53,6 @@ def test_files_start_with_the_licence():
 #: A file of more lines has a seam along which it divides. The list of longer ones may only shrink.
 MOST_LINES = 400
 LONGER = """
-    include/fp8/Conversion/Passes.td
-    include/fp8/Dialect/FP8/IR/FP8ScalingOps.td
-    include/fp8/Dialect/FP8/Transforms/FusionPasses.td
-    include/fp8/Dialect/FP8/Transforms/RecipePasses.td
-    include/fp8/Dialect/FP8/Transforms/SitePasses.td
-    include/fp8/Target/Host/Passes.td
-    include/fp8/Target/PTX/KernelPasses.td
-    lib/Conversion/ExpandRows/ExpandRows.cpp
-    lib/Dialect/FP8/IR/ElementRegion.cpp
-    lib/Dialect/FP8/Transforms/Collectives/ConvertShard.cpp
-    lib/Dialect/FP8/Transforms/Recipe/RecipeRewriter.cpp
-    lib/Target/Host/EntryPoints/EntryPointHelpers.mlir
     runtime/emulator/src/isa/logic/Compare.cpp
     runtime/emulator/test/isa/ConvertTest.cpp
     runtime/emulator/test/async/TensorCopyTest.cpp

@@ -8,6 +8,7 @@
 #define FP8_TARGET_PTX_PASSES
 
 include "fp8/Target/PTX/KernelPasses.td"
+include "fp8/Target/PTX/ThreadPasses.td"
 include "fp8/Target/PTX/CodePasses.td"
 
 #endif // FP8_TARGET_PTX_PASSES

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Builds the C ABI of a compiled library: one function per entry point that checks the call. The
-// expected types and shapes are data (EntrySignature.cpp); the checks are in EntryPointHelpers.mlir.
+// expected types and shapes are data (EntrySignature.cpp); the checks are in CallChecks.mlir.
 
 #include "../Memory.h"
 #include "EntryPointHelpers.h"

@@ -10,9 +10,11 @@
 std::string fp8::getEntryPointHelpers(bool onDevice, bool communicates) {
   static constexpr llvm::StringLiteral kHostHelpers =
 #include "AllocationHelpers.mlir.inc"
+#include "CallChecks.mlir.inc"
 #include "EntryPointHelpers.mlir.inc"
       ;
   static constexpr llvm::StringLiteral kDeviceHelpers =
+#include "CallChecks.mlir.inc"
 #include "DeviceHelpers.mlir.inc"
 #include "EntryPointHelpers.mlir.inc"
 #include "LaunchHelpers.mlir.inc"

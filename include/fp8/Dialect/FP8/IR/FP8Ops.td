@@ -9,7 +9,9 @@
 
 include "fp8/Dialect/FP8/IR/FP8AttentionOps.td"
 include "fp8/Dialect/FP8/IR/FP8CollectiveOps.td"
+include "fp8/Dialect/FP8/IR/FP8GroupedMatmulOps.td"
 include "fp8/Dialect/FP8/IR/FP8MatmulOps.td"
+include "fp8/Dialect/FP8/IR/FP8RegionOps.td"
 include "fp8/Dialect/FP8/IR/FP8ScalingOps.td"
 include "fp8/Dialect/FP8/IR/FP8StateOps.td"
 

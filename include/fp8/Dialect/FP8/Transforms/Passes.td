@@ -16,12 +16,14 @@ include "mlir/Pass/PassBase.td"
 
 include "fp8/Dialect/FP8/Transforms/ProgramPasses.td"
 include "fp8/Dialect/FP8/Transforms/SitePasses.td"
+include "fp8/Dialect/FP8/Transforms/PrecisionPasses.td"
 
 //===----------------------------------------------------------------------===//
 // Stage 2: recipe
 //===----------------------------------------------------------------------===//
 
 include "fp8/Dialect/FP8/Transforms/RecipePasses.td"
+include "fp8/Dialect/FP8/Transforms/KeptCastPasses.td"
 
 //===----------------------------------------------------------------------===//
 // Stage 3: fusion
@@ -63,6 +65,7 @@ def MergeQuantizes : Pass<"fp8-merge-quantizes", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
 }
 
+include "fp8/Dialect/FP8/Transforms/ElementwisePasses.td"
 include "fp8/Dialect/FP8/Transforms/FusionPasses.td"
 
 //===----------------------------------------------------------------------===//
