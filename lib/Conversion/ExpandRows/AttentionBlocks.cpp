@@ -175,20 +175,19 @@ Value AttentionDecomposer<Op>::multiply(OpBuilder &b, unsigned number, const Map
   SmallVector<AffineMap> ofProduct =
       llvm::map_to_vector(ArrayRef{lhs.map, rhs.map, out.map},
                           [&](AffineMap map) { return projectDims(map, unused, /*compressDimsFlag=*/true); });
-  MatmulSiteAttr site;
-  if (op.getSites())
-    site = cast<MatmulSiteAttr>((*op.getSites())[number]);
-  MLIRContext *context = op.getContext();
-  auto kind = [&](TensorKind value) { return site ? TensorKindAttr::get(context, value) : TensorKindAttr(); };
-  return MatmulOp::create(
-             b, loc, out.tensor.getType(), lhs.tensor, rhs.tensor, /*epilogue_inputs=*/ValueRange(),
-             /*out_scale=*/Value(), out.tensor, b.getAffineMapArrayAttr(ofProduct),
-             site ? site.getSite() : StringAttr(), site ? RoleAttr::get(context, site.getRole()) : RoleAttr(),
-             kind(site ? site.getLhsKind() : TensorKind::input),
-             kind(site ? site.getRhsKind() : TensorKind::input), RecipeAttrInterface(),
-             site ? site.getKept() : StringAttr(), /*accumulate=*/UnitAttr(), DenseI64ArrayAttr(),
-             /*epilogue_maps=*/ArrayAttr(), resume ? b.getUnitAttr() : UnitAttr())
-      .getResult(0);
+  MatmulOp::Properties properties;
+  properties.setIndexingMaps(b.getAffineMapArrayAttr(ofProduct));
+  properties.setResume(resume ? b.getUnitAttr() : nullptr);
+  if (op.getSites()) {
+    auto site = cast<MatmulSiteAttr>((*op.getSites())[number]);
+    MLIRContext *context = op.getContext();
+    properties.setSite(site.getSite());
+    properties.setRole(RoleAttr::get(context, site.getRole()));
+    properties.setLhsKind(TensorKindAttr::get(context, site.getLhsKind()));
+    properties.setRhsKind(TensorKindAttr::get(context, site.getRhsKind()));
+    properties.setKept(site.getKept());
+  }
+  return MatmulOp::create(b, loc, {lhs.tensor, rhs.tensor, out.tensor}, properties).getResult(0);
 }
 
 /// Creates the product of two operands whose sums are scores of the block.

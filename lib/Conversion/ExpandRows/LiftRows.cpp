@@ -201,7 +201,7 @@ void RowLifter::liftMatmul(MatmulOp op) {
   MatmulOp::Properties properties = op.getProperties();
   properties.setIndexingMaps(b.getAffineMapArrayAttr(
       llvm::map_to_vector(op.getIndexingMapsArray(), [&](AffineMap map) { return addOuter(map); })));
-  Value product = MatmulOp::create(b, loc, TypeRange(operands.back()), operands, properties).getResult(0);
+  Value product = MatmulOp::create(b, loc, operands, properties).getResult(0);
   set(op.getResult(0), product, b.getMultiDimIdentityMap(cast<ShapedType>(product.getType()).getRank()));
 }
 

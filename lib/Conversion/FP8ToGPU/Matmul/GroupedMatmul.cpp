@@ -149,19 +149,16 @@ std::array<MatmulOperand, 2> fp8::prepareGroupedOperands(OpBuilder &builder, Low
 /// Creates the matmul of plain matrices that stands in for a grouped one where its epilogue is asked for.
 static Operation *createStandIn(OpBuilder &builder, GroupedMatmulOp op) {
   MatmulOp::Properties properties;
-  properties.operandSegmentSizes = {1, 1, 0, 0, 1};
   properties.setIndexingMaps(op.getIndexingMapsAttr());
   properties.setSite(op.getSiteAttr());
   properties.setRole(op.getRoleAttr());
-  auto matmul = MatmulOp::create(builder, op.getLoc(), TypeRange(),
-                                 ValueRange{op.getLhs(), op.getRhs(), op.getOuts()}, properties);
+  auto matmul = MatmulOp::create(builder, op.getLoc(), {op.getLhs(), op.getRhs(), op.getOuts()}, properties);
   matmul->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   return matmul;
 }
 
 static Operation *createStandIn(OpBuilder &builder, ScaledGroupedMatmulOp op) {
   ScaledMatmulOp::Properties properties;
-  properties.operandSegmentSizes = {1, 1, 1, 1, 0, 0, 1};
   properties.setIndexingMaps(op.getIndexingMapsAttr());
   properties.setAccumulation(op.getAccumulationAttr());
   properties.setLhsBlock(op.getLhsBlockAttr());
@@ -169,9 +166,8 @@ static Operation *createStandIn(OpBuilder &builder, ScaledGroupedMatmulOp op) {
   properties.setSite(op.getSiteAttr());
   properties.setRole(op.getRoleAttr());
   auto matmul = ScaledMatmulOp::create(
-      builder, op.getLoc(), TypeRange(),
-      ValueRange{op.getLhs(), op.getRhs(), op.getLhsScaleInv(), op.getRhsScaleInv(), op.getOuts()},
-      properties);
+      builder, op.getLoc(),
+      {op.getLhs(), op.getRhs(), op.getLhsScaleInv(), op.getRhsScaleInv(), op.getOuts()}, properties);
   matmul->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   return matmul;
 }

@@ -94,18 +94,26 @@ void MatmulSplitter::multiply(Value sums) {
       {addParts(product.maps[0], lhsAt), addParts(product.maps[1], rhsAt), addParts(product.maps[2], 0)});
   Operation *created;
   if (auto matmul = dyn_cast<MatmulOp>(product.op)) {
-    created = MatmulOp::create(builder, loc, TypeRange(), lhs, rhs, ValueRange(), Value(), sums, maps,
-                               matmul.getSiteAttr(), matmul.getRoleAttr(), matmul.getLhsKindAttr(),
-                               matmul.getRhsKindAttr(), matmul.getRecipeAttr(), matmul.getKeptAttr(),
-                               UnitAttr(), DenseI64ArrayAttr(), ArrayAttr(), UnitAttr());
+    MatmulOp::Properties properties;
+    properties.setIndexingMaps(maps);
+    properties.setSite(matmul.getSiteAttr());
+    properties.setRole(matmul.getRoleAttr());
+    properties.setLhsKind(matmul.getLhsKindAttr());
+    properties.setRhsKind(matmul.getRhsKindAttr());
+    properties.setRecipe(matmul.getRecipeAttr());
+    properties.setKept(matmul.getKeptAttr());
+    created = MatmulOp::create(builder, loc, {lhs, rhs, sums}, properties);
   } else {
     auto scaled = cast<ScaledMatmulOp>(product.op);
     memref::GlobalOp one = unit();
     Value scale = memref::GetGlobalOp::create(builder, loc, one.getType(), one.getSymName());
-    created = ScaledMatmulOp::create(
-        builder, loc, TypeRange(), lhs, rhs, scale, scale, ValueRange(), Value(), sums, maps,
-        scaled.getAccumulationAttr(), scaled.getSiteAttr(), scaled.getRoleAttr(), scaled.getRecipeAttr(),
-        UnitAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr(), ArrayAttr());
+    ScaledMatmulOp::Properties properties;
+    properties.setIndexingMaps(maps);
+    properties.setAccumulation(scaled.getAccumulationAttr());
+    properties.setSite(scaled.getSiteAttr());
+    properties.setRole(scaled.getRoleAttr());
+    properties.setRecipe(scaled.getRecipeAttr());
+    created = ScaledMatmulOp::create(builder, loc, {lhs, rhs, scale, scale, sums}, properties);
   }
   created->setDiscardableAttrs(product.op->getDiscardableAttrDictionary());
   MatmulView(created).addNote("K in " + Twine(parts) + " parts");

@@ -47,6 +47,15 @@ def FP8_GroupRowsOp : Op<FP8_Dialect, "group_rows", [Pure,
 
 /// The base of fp8.grouped_matmul and fp8.scaled_grouped_matmul.
 class FP8_GroupedOp<string mnemonic> : FP8_DpsOp<mnemonic> {
+  let skipDefaultBuilders = 1; // of up to 15 arguments
+  let builders = [
+    // All operands in their order; the destination, the last, tells the type of the result.
+    OpBuilder<(ins "::mlir::ValueRange":$operands, "const Properties &":$properties), [{
+      if (::llvm::isa<::mlir::TensorType>(operands.back().getType()))
+        $_state.addTypes(operands.back().getType());
+      $_state.addOperands(operands);
+      $_state.getOrAddProperties<Properties>() = properties;
+    }]>];
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }

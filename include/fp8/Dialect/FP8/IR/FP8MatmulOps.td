@@ -13,6 +13,25 @@ include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 /// The base of fp8.matmul and fp8.scaled_matmul: three indexing maps, and an optional epilogue
 /// region with inputs and extra results of its own.
 class FP8_ContractionOp<string mnemonic, list<Trait> traits = []> : FP8_DpsOp<mnemonic, traits> {
+  let skipDefaultBuilders = 1; // of up to 17 arguments
+  let builders = [
+    // A plain matmul of `operands`: both factors, their scales in fp8.scaled_matmul, and the destination, which
+    // tells the type of the result. The sizes of operand segments need not be set.
+    OpBuilder<(ins "::mlir::ValueRange":$operands, "Properties":$properties), [{
+      auto sizes = ::llvm::MutableArrayRef<int32_t>(properties.operandSegmentSizes);
+      ::llvm::fill(sizes, 1);
+      ::llvm::fill(sizes.take_back(3).drop_back(), 0);
+      bool isTensor = ::llvm::isa<::mlir::TensorType>(operands.back().getType());
+      auto types = isTensor ? ::mlir::TypeRange(operands.take_back()) : ::mlir::TypeRange();
+      build($_builder, $_state, types, operands, properties);
+    }]>,
+    // All operands in their order; `properties` has the sizes of their segments.
+    OpBuilder<(ins "::mlir::TypeRange":$types, "::mlir::ValueRange":$operands, "const Properties &":$properties), [{
+      $_state.addTypes(types);
+      $_state.addOperands(operands);
+      $_state.getOrAddProperties<Properties>() = properties;
+      $_state.addRegion();
+    }]>];
   code contractionDeclaration = [{
     /// Returns the indexing maps of the two operands and the result.
     ::llvm::SmallVector<::mlir::AffineMap> getIndexingMapsArray() {

@@ -114,11 +114,9 @@ static void copyUserAttributes(Operation *from, Operation *to) {
 static MatmulOp createMatmul(RewriterBase &rewriter, linalg::LinalgOp op, Value lhs, Value rhs, Value init,
                              ArrayRef<AffineMap> maps, bool accumulate) {
   MatmulOp::Properties properties;
-  properties.operandSegmentSizes = {1, 1, 0, 0, 1};
   properties.setIndexingMaps(rewriter.getAffineMapArrayAttr(maps));
   properties.setAccumulate(accumulate ? rewriter.getUnitAttr() : nullptr);
-  auto matmul =
-      MatmulOp::create(rewriter, op.getLoc(), init.getType(), ValueRange{lhs, rhs, init}, properties);
+  auto matmul = MatmulOp::create(rewriter, op.getLoc(), {lhs, rhs, init}, properties);
   copyUserAttributes(op, matmul);
   return matmul;
 }

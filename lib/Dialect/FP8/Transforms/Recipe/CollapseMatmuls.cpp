@@ -111,7 +111,7 @@ MatmulOp collapseDims(MatmulOp op, ArrayRef<unsigned> dims) {
     value = view.collapse(builder, loc, value);
   MatmulOp::Properties properties = op.getProperties();
   properties.setIndexingMaps(builder.getAffineMapArrayAttr(newMaps));
-  auto collapsed = MatmulOp::create(builder, loc, TypeRange(operands.back()), operands, properties);
+  auto collapsed = MatmulOp::create(builder, loc, operands, properties);
   collapsed->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   op.getResult(0).replaceAllUsesWith(views.back().expand(builder, loc, collapsed.getResult(0), op.getInit()));
   op.erase();

@@ -24,9 +24,13 @@ using namespace fp8;
 //===----------------------------------------------------------------------===//
 
 static Value createGrouped(RewriterBase &rewriter, MatmulOp op, const GroupedMatmul &product, Value init) {
-  auto grouped = GroupedMatmulOp::create(rewriter, op.getLoc(), init.getType(), product.lhs, product.rhs,
-                                         product.ends, init, rewriter.getAffineMapArrayAttr(product.maps),
-                                         op.getSiteAttr(), op.getRoleAttr(), op.getKeptAttr());
+  GroupedMatmulOp::Properties properties;
+  properties.setIndexingMaps(rewriter.getAffineMapArrayAttr(product.maps));
+  properties.setSite(op.getSiteAttr());
+  properties.setRole(op.getRoleAttr());
+  properties.setKept(op.getKeptAttr());
+  auto grouped = GroupedMatmulOp::create(rewriter, op.getLoc(),
+                                         {product.lhs, product.rhs, product.ends, init}, properties);
   if (Attribute isTF32 = op->getAttr(kTF32AttrName))
     grouped->setAttr(kTF32AttrName, isTF32);
   return grouped->getResult(0);
@@ -34,11 +38,18 @@ static Value createGrouped(RewriterBase &rewriter, MatmulOp op, const GroupedMat
 
 static Value createGrouped(RewriterBase &rewriter, ScaledMatmulOp op, const GroupedMatmul &product,
                            Value init) {
-  return ScaledGroupedMatmulOp::create(rewriter, op.getLoc(), init.getType(), product.lhs, product.rhs,
-                                       product.ends, op.getLhsScaleInv(), op.getRhsScaleInv(), init,
-                                       rewriter.getAffineMapArrayAttr(product.maps), op.getAccumulationAttr(),
-                                       op.getSiteAttr(), op.getRoleAttr(), op.getRecipeAttr(),
-                                       op.getLhsBlockAttr(), op.getRhsBlockAttr())
+  ScaledGroupedMatmulOp::Properties properties;
+  properties.setIndexingMaps(rewriter.getAffineMapArrayAttr(product.maps));
+  properties.setAccumulation(op.getAccumulationAttr());
+  properties.setSite(op.getSiteAttr());
+  properties.setRole(op.getRoleAttr());
+  properties.setRecipe(op.getRecipeAttr());
+  properties.setLhsBlock(op.getLhsBlockAttr());
+  properties.setRhsBlock(op.getRhsBlockAttr());
+  return ScaledGroupedMatmulOp::create(
+             rewriter, op.getLoc(),
+             {product.lhs, product.rhs, product.ends, op.getLhsScaleInv(), op.getRhsScaleInv(), init},
+             properties)
       ->getResult(0);
 }
 

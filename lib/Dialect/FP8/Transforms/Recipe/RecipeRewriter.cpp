@@ -265,12 +265,21 @@ void FunctionRewriter::replaceMatmul(const QuantizedOperand &lhs, const Quantize
   bool isGradient = lhs.kind() == TensorKind::grad_output || rhs.kind() == TensorKind::grad_output;
   // The gradients of a product of two activations add as those of a product with a weight.
   Role role = *op.getRole() == Role::other && isGradient ? Role::dgrad : *op.getRole();
-  auto accumulation = AccumulationAttr::get(op.getContext(), lhs.recipe.getAccumulation(role));
+  auto describe = [&](auto properties, ArrayAttr maps) {
+    properties.setIndexingMaps(maps);
+    properties.setAccumulation(AccumulationAttr::get(op.getContext(), lhs.recipe.getAccumulation(role)));
+    properties.setSite(op.getSiteAttr());
+    properties.setRole(op.getRoleAttr());
+    properties.setRecipe(lhs.recipe);
+    properties.setLhsBlock(blockAttr(lhs));
+    properties.setRhsBlock(blockAttr(rhs));
+    return properties;
+  };
   if (std::optional<GroupedMatmul> grouped = lhs.grouped()) {
     auto scaled = ScaledGroupedMatmulOp::create(
-        builder, op.getLoc(), op->getResultTypes(), lhsCast.data, rhsCast.data, grouped->ends,
-        lhsCast.scaleInv, rhsCast.scaleInv, op.getInit(), builder.getAffineMapArrayAttr(grouped->maps),
-        accumulation, op.getSiteAttr(), op.getRoleAttr(), lhs.recipe, blockAttr(lhs), blockAttr(rhs));
+        builder, op.getLoc(),
+        {lhsCast.data, rhsCast.data, grouped->ends, lhsCast.scaleInv, rhsCast.scaleInv, op.getInit()},
+        describe(ScaledGroupedMatmulOp::Properties(), builder.getAffineMapArrayAttr(grouped->maps)));
     op.replaceAllUsesWith(scaled.getResults());
     op.erase();
     return;
@@ -282,14 +291,12 @@ void FunctionRewriter::replaceMatmul(const QuantizedOperand &lhs, const Quantize
   };
   if (isOpaque(lhs) || isOpaque(rhs))
     return multiplyDequantized(lhs, rhs, lhsData, rhsData);
-  bool isOwn = lhs.ownBytes() && rhs.ownBytes();
+  auto properties = describe(ScaledMatmulOp::Properties(), op.getIndexingMapsAttr());
+  properties.setAccumulate(op.getAccumulateAttr());
+  if (lhs.ownBytes() && rhs.ownBytes())
+    properties.setRecipe(nullptr);
   auto scaled = ScaledMatmulOp::create(
-      builder, op.getLoc(), op->getResultTypes(), lhsData, rhsData, lhsCast.scaleInv, rhsCast.scaleInv,
-      /*epilogue_inputs=*/ValueRange(), /*out_scale=*/Value(), op.getOuts(), op.getIndexingMapsAttr(),
-      accumulation, op.getSiteAttr(), op.getRoleAttr(), isOwn ? RecipeAttrInterface() : lhs.recipe,
-      op.getAccumulateAttr(),
-      /*record_amax=*/DenseI64ArrayAttr(), blockAttr(lhs), blockAttr(rhs),
-      /*epilogue_maps=*/ArrayAttr());
+      builder, op.getLoc(), {lhsData, rhsData, lhsCast.scaleInv, rhsCast.scaleInv, op.getInit()}, properties);
   op.replaceAllUsesWith(scaled.getResults());
   op.erase();
 }
