@@ -5,7 +5,7 @@
 // The table of GPU architectures, and the target attribute of each.
 
 #include "fp8/Dialect/FP8/IR/Chips.h"
-#include "RecipeParts.h"
+#include "Recipes/RecipeParts.h"
 #include "fp8/Dialect/FP8/IR/GroupedMatmulSupport.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -4,7 +4,7 @@
 //
 // The target of a module, targets by name, and the CPU target.
 
-#include "RecipeParts.h"
+#include "Recipes/RecipeParts.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "mlir/AsmParser/AsmParser.h"

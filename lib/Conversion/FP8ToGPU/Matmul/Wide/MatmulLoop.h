@@ -5,10 +5,10 @@
 // The loop of a persistent kernel over the tiles of a matmul: block b computes tiles b, b + blocks, and so
 // on. Private to the library.
 
-#ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MATMULLOOP_H
-#define FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MATMULLOOP_H
+#ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDE_MATMULLOOP_H
+#define FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDE_MATMULLOOP_H
 
-#include "GroupedMatmul.h"
+#include "../GroupedMatmul.h"
 
 namespace fp8 {
 
@@ -43,4 +43,4 @@ private:
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MATMULLOOP_H
+#endif // FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDE_MATMULLOOP_H

@@ -11,11 +11,11 @@
 // lines of all rows for each of 32 elements along K, chunk c of line k at place c ^ k % 8; ldmatrix
 // transposes it. Scales along K follow the operands, a word for each row.
 
-#ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MMASTAGES_H
-#define FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MMASTAGES_H
+#ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MMA_MMASTAGES_H
+#define FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MMA_MMASTAGES_H
 
-#include "Epilogue.h"
-#include "MatmulConfig.h"
+#include "../Epilogue.h"
+#include "../MatmulConfig.h"
 
 namespace fp8 {
 
@@ -96,4 +96,4 @@ private:
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MMASTAGES_H
+#endif // FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MMA_MMASTAGES_H

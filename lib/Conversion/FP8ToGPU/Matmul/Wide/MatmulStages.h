@@ -9,8 +9,8 @@
 // tcgen05 read operands. Two memory barriers per stage tell that its tiles have arrived (full) and that
 // nobody reads them any more (empty).
 
-#ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MATMULSTAGES_H
-#define FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MATMULSTAGES_H
+#ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDE_MATMULSTAGES_H
+#define FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDE_MATMULSTAGES_H
 
 #include "MatmulLoop.h"
 
@@ -147,4 +147,4 @@ void buildInitBarrier(KernelBuilder &b, mlir::Value barrier, int64_t arrivals);
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_MATMULSTAGES_H
+#endif // FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDE_MATMULSTAGES_H

@@ -6,10 +6,10 @@
 // persistent kernels: one thread loads tiles by TMA, others multiply them, or start the multiplication, and
 // write the results. Private to the library.
 
-#ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDEMATMUL_H
-#define FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDEMATMUL_H
+#ifndef FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDE_WIDEMATMUL_H
+#define FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDE_WIDEMATMUL_H
 
-#include "Epilogue.h"
+#include "../Epilogue.h"
 #include "MatmulStages.h"
 
 namespace fp8 {
@@ -94,4 +94,4 @@ void buildTcgen05Matmul(KernelBuilder &b, const WideShape &shape, WideOperands o
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDEMATMUL_H
+#endif // FP8_LIB_CONVERSION_FP8TOGPU_MATMUL_WIDE_WIDEMATMUL_H

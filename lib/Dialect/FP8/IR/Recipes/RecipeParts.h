@@ -5,8 +5,8 @@
 // The code that several recipes share, and the list of a recipe's parameters for reports.
 // Private to the library.
 
-#ifndef FP8_LIB_DIALECT_FP8_IR_RECIPEPARTS_H
-#define FP8_LIB_DIALECT_FP8_IR_RECIPEPARTS_H
+#ifndef FP8_LIB_DIALECT_FP8_IR_RECIPES_RECIPEPARTS_H
+#define FP8_LIB_DIALECT_FP8_IR_RECIPES_RECIPEPARTS_H
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/IR/ScalarBuilder.h"
@@ -69,4 +69,4 @@ private:
 
 } // namespace fp8::detail
 
-#endif // FP8_LIB_DIALECT_FP8_IR_RECIPEPARTS_H
+#endif // FP8_LIB_DIALECT_FP8_IR_RECIPES_RECIPEPARTS_H

@@ -6,8 +6,8 @@
 // grid.
 
 #include "WideMatmul.h"
-#include "MatmulConfig.h"
-#include "MatmulLowering.h"
+#include "../MatmulConfig.h"
+#include "../MatmulLowering.h"
 #include "fp8/Conversion/Kernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
