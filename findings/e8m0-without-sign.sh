@@ -9,16 +9,14 @@
 # Expected: the MX specification (OCP, version 1.0) has no such value, so any rule; but the same bytes from both libraries,
 # for scales are exchanged between them.
 set -eu
-python=${PYTHON:-python3}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-"$python" -m venv "$folder/venv" || { echo "python3 has no venv (Debian: python3-venv)"; exit 77; }
-"$folder/venv/bin/pip" install --quiet torch==2.15.0 numpy==2.4.6 ml_dtypes==0.6.0 # with the libraries of CUDA that torch is linked with
-"$folder/venv/bin/python" - <<'END'
-import sys
+# shellcheck source=findings/pinned.sh
+source "$(dirname "$0")/pinned.sh"
+install torch==2.15.0 numpy==2.4.6 ml_dtypes==0.6.0 # with the libraries of CUDA that torch is linked with
+"$python" - <<'END'
 import ml_dtypes
 import numpy as np
 import torch
+from rows import compare
 
 print("torch", torch.__version__, "ml_dtypes", ml_dtypes.__version__)
 numbers = np.array([-2.0, 0.0, -0.0, 3.0, 1.0], np.float32)
@@ -29,9 +27,5 @@ rows = [
     ("ml_dtypes: the same", "those of torch", [255, 255, 255, 129, 127], by_numpy),
 ]
 
-changed = False
-for what, expected, known, seen in rows:
-    print(f"{what}\n    expected {expected}\n    seen     {seen}")
-    changed |= str(seen) != str(known)
-sys.exit("the behaviour changed" if changed else 0)
+compare(rows)
 END

@@ -8,15 +8,13 @@
 #
 # Expected: 1, as for bf16 and f16, whose reductions jax.numpy widens first; the sum 300 is 288 or 304 in E4M3.
 set -eu
-python=${PYTHON:-python3}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-"$python" -m venv "$folder/venv" || { echo "python3 has no venv (Debian: python3-venv)"; exit 77; }
-"$folder/venv/bin/pip" install --quiet --no-deps jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 ml_dtypes==0.6.0 scipy==1.17.1 opt_einsum==3.4.0
-"$folder/venv/bin/python" - <<'END'
-import sys
+# shellcheck source=findings/pinned.sh
+source "$(dirname "$0")/pinned.sh"
+install --no-deps jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 ml_dtypes==0.6.0 scipy==1.17.1 opt_einsum==3.4.0
+"$python" - <<'END'
 import jax
 import jax.numpy as jnp
+from rows import compare
 
 print("jax", jax.__version__)
 fp8, bf16 = jnp.ones(300, jnp.float8_e4m3fn), jnp.ones(300, jnp.bfloat16)
@@ -27,9 +25,5 @@ rows = [
     ("mean of 300 ones in bf16", 1.0, 1.0, float(jnp.mean(bf16))),
 ]
 
-changed = False
-for what, expected, known, seen in rows:
-    print(f"{what}\n    expected {expected}\n    seen     {seen}")
-    changed |= str(seen) != str(known)
-sys.exit("the behaviour changed" if changed else 0)
+compare(rows)
 END

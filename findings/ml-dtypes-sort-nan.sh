@@ -8,15 +8,13 @@
 #
 # Expected: numpy.sort's documentation puts NaN last, for float16 as for float64, and numpy.unique has one NaN.
 set -eu
-python=${PYTHON:-python3}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-"$python" -m venv "$folder/venv" || { echo "python3 has no venv (Debian: python3-venv)"; exit 77; }
-"$folder/venv/bin/pip" install --quiet --no-deps numpy==2.4.6 ml_dtypes==0.6.0
-"$folder/venv/bin/python" - <<'END'
-import sys
+# shellcheck source=findings/pinned.sh
+source "$(dirname "$0")/pinned.sh"
+install --no-deps numpy==2.4.6 ml_dtypes==0.6.0
+"$python" - <<'END'
 import ml_dtypes
 import numpy as np
+from rows import compare
 
 print("numpy", np.__version__, "ml_dtypes", ml_dtypes.__version__)
 numbers, nans = [3.0, np.nan, 1.0, 2.0], [np.nan, np.nan]
@@ -33,9 +31,5 @@ rows = [
     ("numbers in unique([nan, nan]) of bf16", 1, 2, np.unique(np.array(nans, ml_dtypes.bfloat16)).size),
 ]
 
-changed = False
-for what, expected, known, seen in rows:
-    print(f"{what}\n    expected {expected}\n    seen     {seen}")
-    changed |= str(seen) != str(known)
-sys.exit("the behaviour changed" if changed else 0)
+compare(rows)
 END

@@ -9,16 +9,14 @@
 # Expected: the array that was saved, as safetensors 0.5.3 and 0.7.0 wrote it; or an error, as safetensors.torch has for tensors that are not
 # contiguous.
 set -eu
-python=${PYTHON:-python3}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-"$python" -m venv "$folder/venv" || { echo "python3 has no venv (Debian: python3-venv)"; exit 77; }
-"$folder/venv/bin/pip" install --quiet --no-deps safetensors==0.8.0 numpy==2.4.6
-"$folder/venv/bin/python" - <<'END'
-import sys
+# shellcheck source=findings/pinned.sh
+source "$(dirname "$0")/pinned.sh"
+install --no-deps safetensors==0.8.0 numpy==2.4.6
+"$python" - <<'END'
 import numpy as np
 import safetensors
 from safetensors.numpy import load, save
+from rows import compare
 
 print("safetensors", safetensors.__version__)
 x = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -28,9 +26,5 @@ rows = [
     ("x in Fortran's order", x.tolist(), [[0.0, 3.0, 1.0], [4.0, 2.0, 5.0]], load(save({"x": fortran}))["x"].tolist()),
 ]
 
-changed = False
-for what, expected, known, seen in rows:
-    print(f"{what}\n    expected {expected}\n    seen     {seen}")
-    changed |= str(seen) != str(known)
-sys.exit("the behaviour changed" if changed else 0)
+compare(rows)
 END

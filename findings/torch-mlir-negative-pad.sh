@@ -9,35 +9,13 @@
 # Expected: torch.nn.functional.pad's values; negative widths cut elements off. MLIR's tensor.pad, to which this is lowered, folds
 # where source and result have one type.
 set -eu
-python=${PYTHON:-python3}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-"$python" -m venv "$folder/venv" || { echo "python3 has no venv (Debian: python3-venv)"; exit 77; }
-"$folder/venv/bin/pip" install --quiet --no-deps iree-base-compiler==3.13.0 iree-base-runtime==3.13.0 numpy==2.4.6 ml_dtypes==0.6.0
-"$folder/venv/bin/python" - <<'END'
-import importlib.metadata
-import sys
-import iree.compiler
-import iree.runtime
+# shellcheck source=findings/pinned.sh
+source "$(dirname "$0")/pinned.sh"
+install --no-deps iree-base-compiler==3.13.0 iree-base-runtime==3.13.0 numpy==2.4.6 ml_dtypes==0.6.0
+"$python" - <<'END'
 import numpy as np
-
-print("iree-base-compiler", importlib.metadata.version("iree-base-compiler"))
-
-
-def run(body, *arrays, type="f32"):
-    """Runs ATen operations on arrays %a and %b, by torch-mlir in IREE's compiler; all tensors have one type."""
-    tensor = f"!torch.vtensor<[{len(arrays[0])}],{type}>"
-    arguments = ", ".join(f"%{name}: {tensor}" for name, _ in zip("ab", arrays))
-    text = f"func.func @f({arguments}) -> {tensor} {{ {body.replace('TENSOR', tensor)}\n return %r : {tensor} }}"
-    module = iree.compiler.compile_str(text, target_backends=["llvm-cpu"], input_type="torch", extra_args=["--iree-llvmcpu-target-cpu=generic"])
-    return iree.runtime.load_vm_flatbuffer(module, driver="local-sync").f(*arrays).to_host().view(arrays[0].dtype).tolist()
-
-
-def binary(name, a, b, type="f32"):
-    dtype = np.uint8 if type == "ui8" else np.float32
-    return run(f"%r = torch.aten.{name} %a, %b : TENSOR, TENSOR -> TENSOR", np.array(a, dtype), np.array(b, dtype), type=type)
-
-
+from iree_values import run
+from rows import compare
 
 def pad(left, right):
     body = f"""%x = torch.constant.int {left}
@@ -47,15 +25,10 @@ def pad(left, right):
       %r = torch.aten.constant_pad_nd %a, %l, %z : TENSOR, !torch.list<int>, !torch.float -> TENSOR"""
     return run(body, np.array([1, 2, 3], np.float32))
 
-
 rows = [
     ("pad([1, 2, 3], (1, -1))", [0.0, 1.0, 2.0], [1.0, 2.0, 3.0], pad(1, -1)),
     ("pad([1, 2, 3], (-1, 1))", [2.0, 3.0, 0.0], [1.0, 2.0, 3.0], pad(-1, 1)),
 ]
 
-changed = False
-for what, expected, known, seen in rows:
-    print(f"{what}\n    expected {expected}\n    seen     {seen}")
-    changed |= str(seen) != str(known)
-sys.exit("the behaviour changed" if changed else 0)
+compare(rows)
 END

@@ -8,16 +8,14 @@
 #
 # Expected: IEEE-754 (and StableHLO's compare and maximum by it) has denormal numbers; numpy has the values so.
 set -eu
-python=${PYTHON:-python3}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-"$python" -m venv "$folder/venv" || { echo "python3 has no venv (Debian: python3-venv)"; exit 77; }
-"$folder/venv/bin/pip" install --quiet --no-deps jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 ml_dtypes==0.6.0 scipy==1.17.1 opt_einsum==3.4.0
-"$folder/venv/bin/python" - <<'END'
-import sys
+# shellcheck source=findings/pinned.sh
+source "$(dirname "$0")/pinned.sh"
+install --no-deps jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 ml_dtypes==0.6.0 scipy==1.17.1 opt_einsum==3.4.0
+"$python" - <<'END'
 import jax
 import jax.numpy as jnp
 import numpy as np
+from rows import compare
 
 print("jax", jax.__version__)
 CASES = [
@@ -31,9 +29,5 @@ CASES = [
 x = np.float32(1e-40)
 rows = [(what, f(np, x).item(), known, jax.jit(lambda x, f=f: f(jnp, x))(x).item()) for what, f, known in CASES]
 
-changed = False
-for what, expected, known, seen in rows:
-    print(f"{what}\n    expected {expected}\n    seen     {seen}")
-    changed |= str(seen) != str(known)
-sys.exit("the behaviour changed" if changed else 0)
+compare(rows)
 END

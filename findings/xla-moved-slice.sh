@@ -9,16 +9,14 @@
 # Expected: StableHLO's dynamic_update_slice has the values of its operands, and operands are values, which nothing changes.
 # jax.jit therefore has the values of the same function without jit.
 set -eu
-python=${PYTHON:-python3}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-"$python" -m venv "$folder/venv" || { echo "python3 has no venv (Debian: python3-venv)"; exit 77; }
-"$folder/venv/bin/pip" install --quiet --no-deps jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 ml_dtypes==0.6.0 scipy==1.17.1 opt_einsum==3.4.0
-"$folder/venv/bin/python" - <<'END'
-import sys
+# shellcheck source=findings/pinned.sh
+source "$(dirname "$0")/pinned.sh"
+install --no-deps jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 ml_dtypes==0.6.0 scipy==1.17.1 opt_einsum==3.4.0
+"$python" - <<'END'
 import jax
 import jax.numpy as jnp
 from jax import lax
+from rows import compare
 
 print("jax", jax.__version__)
 
@@ -35,9 +33,5 @@ rows = [
     ("row 3 after rows[3:5, 1:4] = rows[3:5, 0:3]", expected, [0.0, 0.0, 0.0, 0.0], jax.jit(move)(x, i)[3, :4].tolist()),
 ]
 
-changed = False
-for what, expected, known, seen in rows:
-    print(f"{what}\n    expected {expected}\n    seen     {seen}")
-    changed |= str(seen) != str(known)
-sys.exit("the behaviour changed" if changed else 0)
+compare(rows)
 END

@@ -10,15 +10,13 @@
 # Expected: StableHLO defines each operation by IEEE-754, so that the rounded result of one is the operand of the next; JAX without
 # jit has these values.
 set -eu
-python=${PYTHON:-python3}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-"$python" -m venv "$folder/venv" || { echo "python3 has no venv (Debian: python3-venv)"; exit 77; }
-"$folder/venv/bin/pip" install --quiet --no-deps jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 ml_dtypes==0.6.0 scipy==1.17.1 opt_einsum==3.4.0
-"$folder/venv/bin/python" - <<'END'
-import sys
+# shellcheck source=findings/pinned.sh
+source "$(dirname "$0")/pinned.sh"
+install --no-deps jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 ml_dtypes==0.6.0 scipy==1.17.1 opt_einsum==3.4.0
+"$python" - <<'END'
 import jax
 import jax.numpy as jnp
+from rows import compare
 
 print("jax", jax.__version__)
 CASES = [
@@ -32,9 +30,5 @@ for what, function, numbers, known in CASES:
     arguments = [jnp.float32(n) for n in numbers]
     rows.append((what, function(*arguments).item(), known, jax.jit(function)(*arguments).item()))
 
-changed = False
-for what, expected, known, seen in rows:
-    print(f"{what}\n    expected {expected}\n    seen     {seen}")
-    changed |= str(seen) != str(known)
-sys.exit("the behaviour changed" if changed else 0)
+compare(rows)
 END
