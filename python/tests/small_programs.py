@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs of a few lines that several tests compile."""
+"""Programs of a few lines that several tests compile, and a compiler that is a script."""
 
 import fp8
 
@@ -59,3 +59,12 @@ func.func @backward(%x: tensor<4x16xf32>, %dy: tensor<4x8xf32> loc("dy")) -> ten
   return %dw : tensor<16x8xf32>
 }
 """
+
+
+def fake_tool(folder, text):
+    """A build folder whose fp8-compile is a script."""
+    (folder / "bin").mkdir(parents=True)
+    script = folder / "bin" / "fp8-compile"
+    script.write_text("#!/bin/sh\n" + text)
+    script.chmod(0o755)
+    return folder

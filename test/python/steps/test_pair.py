@@ -13,138 +13,30 @@ import re
 
 import numpy as np
 import pytest
+from pair_programs import (
+    FORWARD,
+    KINDS,
+    RECIPES,
+    STEPS,
+    TYPES,
+    H,
+    K,
+    M,
+    N,
+    assert_equal_bits,
+    backward_body,
+    listed,
+    make_pair,
+    make_step,
+    residuals,
+    results,
+    returned,
+    run_steps,
+    shape_of,
+    sites,
+)
 
-from harness import BF16, F32, Program, load, random_generator
-
-M, K, H, N = 12, 16, 24, 8
-
-FORWARD = f"""
-  %zero = arith.constant 0.0 : f32
-  %low = arith.constant 0.0 : bf16
-  %b1 = arith.truncf %w1 : tensor<{K}x{H}xf32> to tensor<{K}x{H}xbf16>
-  %eh = tensor.empty() : tensor<{M}x{H}xf32>
-  %fh = linalg.fill ins(%zero : f32) outs(%eh : tensor<{M}x{H}xf32>) -> tensor<{M}x{H}xf32>
-  %h32 = linalg.matmul ins(%x, %b1 : tensor<{M}x{K}xbf16>, tensor<{K}x{H}xbf16>) outs(%fh : tensor<{M}x{H}xf32>)
-      -> tensor<{M}x{H}xf32>
-  %h = arith.truncf %h32 : tensor<{M}x{H}xf32> to tensor<{M}x{H}xbf16>
-  %none = tensor.splat %low : tensor<{M}x{H}xbf16>
-  %mask = arith.cmpf ogt, %h, %none : tensor<{M}x{H}xbf16>
-  %a = arith.maximumf %h, %none : tensor<{M}x{H}xbf16>
-  %b2 = arith.truncf %w2 : tensor<{N}x{H}xf32> to tensor<{N}x{H}xbf16>
-  %et = tensor.empty() : tensor<{H}x{N}xbf16>
-  %t2 = linalg.transpose ins(%b2 : tensor<{N}x{H}xbf16>) outs(%et : tensor<{H}x{N}xbf16>) permutation = [1, 0]
-  %ey = tensor.empty() : tensor<{M}x{N}xf32>
-  %fy = linalg.fill ins(%zero : f32) outs(%ey : tensor<{M}x{N}xf32>) -> tensor<{M}x{N}xf32>
-  %y = linalg.matmul ins(%a, %t2 : tensor<{M}x{H}xbf16>, tensor<{H}x{N}xbf16>) outs(%fy : tensor<{M}x{N}xf32>)
-      -> tensor<{M}x{N}xf32>
-"""
-
-BACKWARD = f"""
-  %czero = arith.constant 0.0 : f32
-  %clow = arith.constant 0.0 : bf16
-  %difference = arith.subf %r_y, %target : tensor<{M}x{N}xf32>
-  %dy = arith.truncf %difference : tensor<{M}x{N}xf32> to tensor<{M}x{N}xbf16>
-  %c1 = arith.truncf %r_w1 : tensor<{K}x{H}xf32> to tensor<{K}x{H}xbf16>
-  %ew2 = tensor.empty() : tensor<{N}x{H}xf32>
-  %fw2 = linalg.fill ins(%czero : f32) outs(%ew2 : tensor<{N}x{H}xf32>) -> tensor<{N}x{H}xf32>
-  %dw2 = linalg.matmul indexing_maps = [affine_map<(n, h, m) -> (m, n)>, affine_map<(n, h, m) -> (m, h)>,
-      affine_map<(n, h, m) -> (n, h)>]
-      ins(%dy, %ra : tensor<{M}x{N}xbf16>, tensor<{M}x{H}xbf16>) outs(%fw2 : tensor<{N}x{H}xf32>) -> tensor<{N}x{H}xf32>
-  %ea = tensor.empty() : tensor<{M}x{H}xf32>
-  %fa = linalg.fill ins(%czero : f32) outs(%ea : tensor<{M}x{H}xf32>) -> tensor<{M}x{H}xf32>
-  %da32 = linalg.matmul indexing_maps = [affine_map<(m, h, n) -> (m, n)>, affine_map<(m, h, n) -> (h, n)>,
-      affine_map<(m, h, n) -> (m, h)>]
-      ins(%dy, %r_t2 : tensor<{M}x{N}xbf16>, tensor<{H}x{N}xbf16>) outs(%fa : tensor<{M}x{H}xf32>) -> tensor<{M}x{H}xf32>
-  %da = arith.truncf %da32 : tensor<{M}x{H}xf32> to tensor<{M}x{H}xbf16>
-  %cnone = tensor.splat %clow : tensor<{M}x{H}xbf16>
-  %dh = arith.select %r_mask, %da, %cnone : tensor<{M}x{H}xi1>, tensor<{M}x{H}xbf16>
-  %ew1 = tensor.empty() : tensor<{K}x{H}xf32>
-  %fw1 = linalg.fill ins(%czero : f32) outs(%ew1 : tensor<{K}x{H}xf32>) -> tensor<{K}x{H}xf32>
-  %dw1 = linalg.matmul indexing_maps = [affine_map<(k, h, m) -> (m, k)>, affine_map<(k, h, m) -> (m, h)>,
-      affine_map<(k, h, m) -> (k, h)>]
-      ins(%r_x, %dh : tensor<{M}x{K}xbf16>, tensor<{M}x{H}xbf16>) outs(%fw1 : tensor<{K}x{H}xf32>) -> tensor<{K}x{H}xf32>
-  %ex = tensor.empty() : tensor<{M}x{K}xf32>
-  %fx = linalg.fill ins(%czero : f32) outs(%ex : tensor<{M}x{K}xf32>) -> tensor<{M}x{K}xf32>
-  %dx = linalg.matmul indexing_maps = [affine_map<(m, k, h) -> (m, h)>, affine_map<(m, k, h) -> (k, h)>,
-      affine_map<(m, k, h) -> (m, k)>]
-      ins(%dh, %c1 : tensor<{M}x{H}xbf16>, tensor<{K}x{H}xbf16>) outs(%fx : tensor<{M}x{K}xf32>) -> tensor<{M}x{K}xf32>
-"""
-
-TYPES = {
-    **dict(w1=f"{K}x{H}xf32", w2=f"{N}x{H}xf32", x=f"{M}x{K}xbf16", y=f"{M}x{N}xf32", target=f"{M}x{N}xf32"),
-    **dict(t2=f"{H}x{N}xbf16", a=f"{M}x{H}xbf16", h=f"{M}x{H}xbf16", mask=f"{M}x{H}xi1"),
-    **dict(dw1=f"{K}x{H}xf32", dw2=f"{N}x{H}xf32", dx=f"{M}x{K}xf32", da=f"{M}x{H}xbf16", twice=f"{M}x{H}xbf16"),
-}
-
-# The use that backward makes of its residuals: it takes the activation a that forward made for products
-# alone; for something else too; or computes it again from h.
-KINDS = {
-    "saved": (["a"], "", "dx", "a"),
-    "shared": (["a"], f"  %twice = arith.addf %r_a, %da : tensor<{M}x{H}xbf16>\n", "twice", "a"),
-    "repeated": (["h"], "", "dx", None),
-}
-
-
-def type_of(name):
-    return f"tensor<{TYPES[name]}>"
-
-
-def shape_of(name):
-    return [int(size) for size in TYPES[name].split("x")[:-1]]
-
-
-def listed(names, prefix=""):
-    return ", ".join(f'%{prefix}{name}: {type_of(name)} loc("{prefix}{name}")' for name in names)
-
-
-def returned(names):
-    values = ", ".join(f"%{name}" for name in names)
-    return f"  return {values} : {', '.join(map(type_of, names))}\n"
-
-
-def results(names):
-    return f"({', '.join(map(type_of, names))})"
-
-
-def backward_body(kind):
-    saved, extra, last, activation = KINDS[kind]
-    body = BACKWARD + extra
-    if activation:
-        return body.replace("%ra", "%r_" + activation)
-    again = f"  %rzero = arith.constant 0.0 : bf16\n  %rnone = tensor.splat %rzero : tensor<{M}x{H}xbf16>\n"
-    return again + f"  %ra = arith.maximumf %r_h, %rnone : tensor<{M}x{H}xbf16>\n" + body
-
-
-def make_pair(kind, first_results=("y",)):
-    saved, _, last, _ = KINDS[kind]
-    residuals = ["w1", "t2", "x", *saved, "mask", "y"]
-    outputs = [*first_results, *residuals]
-    return (
-        f"func.func @forward({listed(['w1', 'w2', 'x'])}) -> {results(outputs)} {{\n{FORWARD}{returned(outputs)}}}\n"
-        f"func.func @backward({listed(residuals, 'r_')}, {listed(['target'])}) -> {results(['dw1', 'dw2', last])} {{\n"
-        f"{backward_body(kind)}{returned(['dw1', 'dw2', last])}}}\n"
-    )
-
-
-def make_step(kind):
-    last = KINDS[kind][2]
-    body = (FORWARD + backward_body(kind)).replace("%r_", "%")
-    outputs = ["y", "dw1", "dw2", last]
-    arguments = listed(["w1", "w2", "x", "target"])
-    return f"func.func @step({arguments}) -> {results(outputs)} {{\n{body}{returned(outputs)}}}\n"
-
-
-RECIPES = {
-    "none": ["--recipe=none"],
-    "current": ["--recipe=current"],
-    "delayed": ["--recipe=delayed", "--amax-history-len=3"],
-    "gradients": ["--recipe=delayed", "--amax-history-len=3", "--fprop=bf16"],
-    "forward": ["--recipe=delayed", "--amax-history-len=3", "--dgrad=bf16", "--wgrad=bf16"],
-    "stochastic": ["--recipe=delayed", "--amax-history-len=3", "--stochastic-rounding=true"],
-    "stochastic blocks": ["--recipe=block", "--stochastic-rounding=true"],
-    "own amaxes": ["--recipe=delayed", "--amax-history-len=3", "--init=current"],
-    "delayed e4m3": ["--recipe=delayed", "--amax-history-len=3", "--format=e4m3", "--amax-compute-algo=most_recent"],
-}
+from harness import F32, Program, load, random_generator
 
 
 @pytest.fixture
@@ -157,47 +49,6 @@ def make(bin_dir, tmp_path):
         return program
 
     return compile
-
-
-STEPS = 3
-
-
-def make_inputs(rng):
-    """Weights, and a stream of inputs and targets whose magnitudes differ from step to step."""
-
-    def tensor(name, *lead, spread=1.0):
-        dtype = BF16 if TYPES[name].endswith("bf16") else F32
-        return (rng.standard_normal([*lead, *shape_of(name)]) * spread).astype(dtype)
-
-    growth = np.array([1.0, 7.0, 0.3]).reshape(STEPS, 1, 1)
-    return tensor("w1"), tensor("w2"), tensor("x", STEPS, spread=growth), tensor("target", STEPS, spread=growth)
-
-
-def run_steps(program, entry, names, steps, *more):
-    """Results by key and state after `steps` steps; `names` are the keys of w1, w2, x and target."""
-    w1, w2, x, target = make_inputs(random_generator(91))
-    inputs = {names[0]: w1, names[1]: w2, "x_stream": x, "target_stream": target}
-    outputs, state = program.folder / "outputs", program.folder / "state"
-    streams = [f"--stream={names[2]}=x_stream", f"--stream={names[3]}=target_stream"]
-    program.run(entry, inputs, *streams, f"--steps={steps}", f"--outputs={outputs}", f"--save-state={state}", *more)
-    return load(outputs), load(state)
-
-
-def assert_equal_bits(actual, expected):
-    assert actual.keys() == expected.keys()
-    for key in expected:
-        assert actual[key].dtype == expected[key].dtype
-        assert actual[key].tobytes() == expected[key].tobytes(), key
-
-
-def residuals(program, entry, side):
-    values = next(e for e in program.manifest["entries"] if e["name"] == entry)[side]
-    return [(v["type"], v["shape"]) for v in values if v["kind"] == "residual"]
-
-
-def sites(program):
-    keys = ["site", "role", "m", "n", "k", "decision", "formats", "recipe"]
-    return [[site[key] for key in keys] for site in program.report["sites"]]
 
 
 @pytest.mark.parametrize(
@@ -381,47 +232,6 @@ def test_sizes_cross_in_the_order_of_aot(make, recipe):
         assert_equal_bits(load(of_pair), {key: results[other] for key, other in keys.items()})
         if recipe == "none":
             np.testing.assert_allclose(results["1"], x.T @ dy, rtol=1e-5, atol=1e-5)  # sums of 12 in f32
-
-
-# --- errors ---
-
-SMALL = """\
-func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
-  return %x, %x, %x : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
-}
-func.func @b(%r: tensor<4xf32>, %s: tensor<8xf32>) -> tensor<4xf32> {
-  return %r : tensor<4xf32>
-}
-func.func private @p(tensor<4xf32>)
-"""
-
-
-@pytest.mark.parametrize(
-    "code, pair, place, message",
-    [
-        (1, "g:b", "1:1", "there is no function 'g'; the public functions are f, b"),
-        (1, "f:g", "1:1", "there is no function 'g'"),
-        (1, "f:p", "7:1", "'p' must be a public function with a body"),
-        (1, "f:f", "1:1", "must be two functions"),
-        (1, "f:b:3", "1:1", "'f' has 3 results, so none is left from 3 on; give a smaller K"),
-        (1, "f:b:0", "4:1", "'b' has 2 arguments for the 3 results of 'f' from 0 on; give another K"),
-        (1, "f:b", "4:1", "argument 1 of 'b' is 'tensor<8xf32>', but result 2 of 'f', which it receives, is 'tensor<4xf32>'"),
-        (2, "f", None, "must be FORWARD:BACKWARD"),
-        (2, "f:", None, "must be FORWARD:BACKWARD"),
-        (2, "f:b:x", None, "must be FORWARD:BACKWARD"),
-        (2, "f:b:-1", None, "must be FORWARD:BACKWARD"),
-        (2, "f:b:1:1", None, "must be FORWARD:BACKWARD"),
-    ],
-)
-def test_errors(run, tmp_path, code, pair, place, message):
-    source, output = tmp_path / "small.mlir", tmp_path / "out.so"
-    source.write_text(SMALL)
-    done = run("fp8-compile", source, "-o", output, f"--pair={pair}")
-    assert done.returncode == code
-    start = f"{source}:{place}: error: " if place else "fp8-compile: error: "
-    assert done.stderr.startswith(start) and message in done.stderr, done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not output.exists()
 
 
 def take_measures(program, outputs, *entries):
