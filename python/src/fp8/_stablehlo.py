@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs in StableHLO as input: they are recognised here, and lowered by jaxlib (jax/_stablehlo.py)."""
+"""Programs in StableHLO as input: they are recognised here, and lowered by jaxlib (jax/lowering/_stablehlo.py)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def to_linalg(program: bytes, name: str) -> bytes:
     """A program in StableHLO as the text that fp8-compile reads. Raises MissingToolError without JAX, CompileError, UnsupportedError."""
     _outside.start(_outside.JAXLIB)  # While JAX is loaded.
     try:
-        from .jax import _stablehlo
+        from .jax.lowering import _stablehlo
     except ImportError as error:
         message = f"{name} is a program in StableHLO, which jaxlib lowers ({error.name} is missing): {INSTALL['jax']}"
         raise MissingToolError(message) from None

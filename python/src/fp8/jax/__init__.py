@@ -17,7 +17,7 @@ from .._frameworks import importing, warn_if_untested
 with importing("jax"):
     import jax
 
-    from ._places import hide_frames
+    from .lowering._places import hide_frames
 
 warn_if_untested("jax", jax.__version__)
 hide_frames(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -20,7 +20,8 @@ from .. import _device, _dtypes, _runtime, _tools
 from .. import state as _state
 from .._errors import MissingToolError
 from .._library import Library
-from . import _complex, _devices, _ranks
+from . import _devices, _ranks
+from .lowering import _complex
 
 _TARGET = "fp8_call"
 #: The same on GPUs, for entry points that may be parts of graphs (XLA's command buffers).

@@ -22,7 +22,8 @@ from .. import _compile, _outside
 from .._errors import hiding_frames
 from .._library import Library
 from .._report import Report
-from . import _call, _devices, _jit, _leaves, _lower, _places, _program, _target
+from . import _call, _devices, _jit, _leaves, _program, _target
+from .lowering import _lower, _places
 
 _STATELESS = "a differentiable function of JAX cannot update a state in its backward pass"
 _ADVICE = 'use recipe="current", "row", "block" or "mxfp8" here, or fp8.jax.jit for the whole step'

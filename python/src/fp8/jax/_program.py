@@ -16,8 +16,9 @@ from .. import recipe as _recipe
 from .. import state as _state
 from .._errors import CompileError
 from .._library import Library
-from . import _algorithms, _call, _lower, _places, _ranks, _target
+from . import _call, _ranks, _target
 from ._casts import Casts
+from .lowering import _algorithms, _lower, _places
 
 NOT_TRANSFORMABLE = (
     "a step of fp8.jax.jit has no gradient and cannot be mapped: put jax.grad or jax.vmap inside of the step, "

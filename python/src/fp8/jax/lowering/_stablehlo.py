@@ -15,8 +15,8 @@ import jaxlib
 from jax._src.interpreters import mlir
 from jaxlib.mlir import ir
 
-from .. import _outside
-from .._errors import CompileError, Location, UnsupportedError
+from ... import _outside
+from ..._errors import CompileError, Location, UnsupportedError
 from . import _loops, _lower, _places
 
 #: The name that jaxlib gives the file of a text.

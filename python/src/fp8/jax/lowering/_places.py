@@ -14,7 +14,7 @@ from typing import Any
 from jax._src import source_info_util, traceback_util
 from jaxlib.mlir import ir
 
-from .._errors import Location
+from ..._errors import Location
 
 _NOT_SCOPES = ("jit", "pjit", "while", "body", "cond", "closed_call", "checkpoint", "rematted_computation")
 

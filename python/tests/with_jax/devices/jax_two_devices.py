@@ -10,7 +10,7 @@ import sys
 import traceback
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "src"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "src"))
 
 import fp8  # noqa: E402
 import jax  # noqa: E402

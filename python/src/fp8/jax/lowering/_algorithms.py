@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxlib.mlir import ir
 
-from .. import recipe as _recipe
+from ... import recipe as _recipe
 from . import _lower, _places
 
 _NAMES = {"scale": "fp8_scale", "amax": "fp8_amax"}

@@ -18,7 +18,7 @@ import numpy as np
 from jax._src.interpreters import mlir
 from jaxlib.mlir import ir
 
-from .._errors import UnsupportedError
+from ..._errors import UnsupportedError
 from . import _places
 
 _TARGET = "fp8.region"

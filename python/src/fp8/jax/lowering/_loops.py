@@ -20,7 +20,7 @@ from jax import lax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from .._errors import UnsupportedError
+from ..._errors import UnsupportedError
 from . import _batch_norms, _dynamic, _lower, _places, _primitives, _regions, _windows
 from ._control_flow import Builder, tensor_type
 

@@ -17,8 +17,8 @@ from jax._src.interpreters import mlir
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
 
-from .. import _outside
-from .._errors import CompileError, Location, UnsupportedError, placed
+from ... import _outside
+from ..._errors import CompileError, Location, UnsupportedError, placed
 from . import _complex, _conversions, _primitives, _rewrites, _unsupported
 from ._places import in_scope, scope_and_place, set_locations, split, with_file
 

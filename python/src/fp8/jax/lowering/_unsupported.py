@@ -16,7 +16,7 @@ from jax._src import core
 from jax._src.state.types import RefEffect
 from jaxlib.mlir import ir
 
-from .._errors import Location, UnsupportedError
+from ..._errors import Location, UnsupportedError
 from ._places import in_scope, place_of, scope_and_place_in_module, scope_of, split
 
 _HIGH_LEVEL = ("stablehlo", "chlo", "mhlo", "sdy", "shape")

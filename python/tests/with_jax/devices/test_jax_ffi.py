@@ -11,7 +11,7 @@ import pytest
 
 jax = pytest.importorskip("jax")
 
-PYTHON = pathlib.Path(__file__).parents[2]
+PYTHON = pathlib.Path(__file__).parents[3]
 COMPILER = next(filter(None, map(shutil.which, ("clang++-22", "clang++", "c++"))), None)
 
 
