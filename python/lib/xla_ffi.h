@@ -4,8 +4,8 @@
 //
 // XLA's foreign function interface in C, as far as libfp8_jax.so uses it: how XLA calls a custom call and
 // what a custom call may ask of XLA. The layout is XLA's stable ABI, version 0.3;
-// python/tests/with_jax/devices/test_jax_ffi.py compares it with jaxlib's header. Declared here, the library is built
-// without JAX.
+// python/tests/with_jax/devices/test_jax_ffi.py compares it with jaxlib's header. Declared here, the library
+// is built without JAX.
 
 #ifndef FP8_JAX_XLA_FFI_H
 #define FP8_JAX_XLA_FFI_H

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What fp8.jax.jit refuses, at the user's line; and calls of a library that is not in memory."""
+"""Errors of fp8.jax.jit, at the user's line; and calls of a library that is not in memory."""
 
 import inspect
 import os

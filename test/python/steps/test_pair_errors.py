@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What --pair refuses: one line at the function."""
+"""Errors of --pair: one line, at the function."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What fp8-compile is asked to make of a good program: targets, recipes, sites, carried results."""
+"""Requests to fp8-compile about a good program: targets, recipes, sites, carried results."""
 
 import json
 import re
