@@ -22,6 +22,14 @@ bool fp8rt::fits(const Shape &wanted, const Shape &given) {
                     [](int64_t w, int64_t g) { return w == kDynamicDim ? g >= 0 : w == g; });
 }
 
+void fp8rt::checkFits(const std::string &subject, const Value &value, DLDataType type, const Shape &shape) {
+  if (accepts(value.type->dlpack, type) && fits(value.shape, shape))
+    return;
+  const DType *known = findDLPackType(type);
+  fail(FP8RT_MISMATCH, subject + " is " + describe(value.shape, *value.type) + ", the given tensor " +
+                           (known ? describe(shape, *known) : "of type " + typeName(type)));
+}
+
 EntryCall::EntryCall(std::shared_ptr<const Library> library, size_t index, std::shared_ptr<State> state)
     : EntryCall(library, hostMemory(), index, std::move(state), nullptr) {}
 
@@ -91,8 +99,11 @@ void EntryCall::failEntry(const Error &failure) {
 int EntryCall::allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
                         DLTensor *out_tensor) {
   auto &self = *static_cast<EntryCall *>(context);
-  fp8rt_status status = guarded(
-      [&] { required(out_tensor, "out_tensor") = self.provideResult(result, Shape(shape, shape + ndim)); });
+  fp8rt_status status = guarded([&] {
+    if (result >= self.entry.results.size())
+      fail(FP8RT_CALL_FAILED, "the compiled code asked for a wrong result");
+    required(out_tensor, "out_tensor") = self.provideResult(result, Shape(shape, shape + ndim));
+  });
   if (status != FP8RT_OK)
     self.refusal = fp8rt_last_error();
   return status != FP8RT_OK;

@@ -20,6 +20,9 @@ std::string describeValue(const char *what, size_t index, const Value &value);
 /// Whether a tensor of shape `given` may be passed where `wanted` is declared.
 bool fits(const Shape &wanted, const Shape &given);
 
+/// Throws, in a message about `subject`, unless a tensor of this type and shape may be passed as `value`.
+void checkFits(const std::string &subject, const Value &value, DLDataType type, const Shape &shape);
+
 class EntryCall {
 public:
   EntryCall(const EntryCall &) = delete;
@@ -32,8 +35,8 @@ protected:
   EntryCall(std::shared_ptr<const cuda::DeviceProgram> program, size_t index, std::shared_ptr<State> state);
   virtual ~EntryCall() = default;
 
-  /// Returns the description of a result whose shape the compiled code has found, with its memory. Throws if
-  /// there can be none.
+  /// Returns the description of a result of the entry whose shape the compiled code has found, with its
+  /// memory. Throws if there can be none.
   virtual const DLTensor &provideResult(uint32_t index, Shape shape) = 0;
 
   /// Sets the descriptions that calls pass, which must not move afterwards.

@@ -18,11 +18,7 @@ static Shape checkDescription(const Value &value, const DLTensor &given, const M
   if (given.ndim < 0 || (given.ndim > 0 && !given.shape))
     fail(FP8RT_INVALID_ARGUMENT, "the tensor has no shape");
   Shape shape(given.shape, given.shape + given.ndim);
-  if (!accepts(value.type->dlpack, given.dtype) || !fits(value.shape, shape)) {
-    const DType *type = findDLPackType(given.dtype);
-    fail(FP8RT_MISMATCH, "it is " + describe(value.shape, *value.type) + ", the given tensor " +
-                             (type ? describe(shape, *type) : "of type " + typeName(given.dtype)));
-  }
+  checkFits("it", value, given.dtype, shape);
   if (!byteSize(shape, *value.type))
     fail(FP8RT_MISMATCH, "the given tensor is larger than memory");
   if (given.strides && !isContiguous(given))
@@ -200,8 +196,6 @@ void Prepared::runOnDevice(void *workspace, cuda::CUstream stream, bool waits) {
 
 /// Checks the shape of a result; its memory is in its description already.
 const DLTensor &Prepared::provideResult(uint32_t result, Shape shape) {
-  if (result >= results.shapes.size())
-    fail(FP8RT_CALL_FAILED, "the compiled code asked for a wrong result");
   const Value &value = entry.results[result];
   const Shape &wanted = results.shapes[result];
   if (shape != wanted)

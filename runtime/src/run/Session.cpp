@@ -115,11 +115,8 @@ const Value &Session::userArgument(uint32_t index) const {
   return entry.arguments[index];
 }
 
-static void checkFits(uint32_t index, const Value &value, const Tensor &tensor) {
-  if (accepts(value.type->dlpack, tensor.type().dlpack) && fits(value.shape, tensor.shape()))
-    return;
-  fail(FP8RT_MISMATCH, describeValue("argument", index, value) + " is " + describe(value.shape, *value.type) +
-                           ", the given tensor " + describe(tensor.shape(), tensor.type()));
+static void checkArgument(uint32_t index, const Value &value, const Tensor &tensor) {
+  checkFits(describeValue("argument", index, value), value, tensor.type().dlpack, tensor.shape());
 }
 
 void Session::copyInto(uint32_t index, const Tensor &tensor) {
@@ -138,14 +135,14 @@ void Session::setArgument(uint32_t index, const DLTensor &given) {
   const Value &value = userArgument(index);
   bool isOnDevice = isSamePlace(given.device, memory->place());
   Tensor tensor = isOnDevice ? viewOf(given, memory->place()) : viewOf(given);
-  checkFits(index, value, tensor);
+  checkArgument(index, value, tensor);
   copyInto(index, tensor);
 }
 
 void Session::bindArgument(uint32_t index, const DLTensor &given) {
   const Value &value = userArgument(index);
   Tensor tensor = viewOf(given, memory->place());
-  checkFits(index, value, tensor);
+  checkArgument(index, value, tensor);
   if (value.written || value.carry >= 0)
     fail(FP8RT_INVALID_ARGUMENT,
          describeValue("argument", index, value) + " is written by a step: set it, it cannot be bound");
@@ -272,7 +269,7 @@ const DLTensor &Session::provideResult(uint32_t index, Shape shape) {
   if (!isStatic(shape))
     fail(FP8RT_CALL_FAILED,
          "no memory for result " + std::to_string(index) + ": one of its sizes is negative");
-  if (index >= results.size() || entry.results[index].alias >= 0 || !fits(entry.results[index].shape, shape))
+  if (entry.results[index].alias >= 0 || !fits(entry.results[index].shape, shape))
     fail(FP8RT_CALL_FAILED, "the compiled code asked for a wrong result");
   within(describeValue("result", index, entry.results[index]),
          [&] { results[index].assign(Tensor(*entry.results[index].type, std::move(shape), memory), true); });
@@ -348,7 +345,7 @@ void Session::importCarried(const fp8rt_tensors &tensors) {
     uint32_t index = static_cast<uint32_t>(i);
     within("tensor " + inQuotes(carryKey(i)), [&] {
       found.emplace_back(index, partOf(index, *tensor));
-      checkFits(index, entry.arguments[i], found.back().second);
+      checkArgument(index, entry.arguments[i], found.back().second);
     });
   }
   for (const auto &[index, tensor] : found)
