@@ -26,6 +26,7 @@ FamilyList floatInstructions();
 FamilyList halfInstructions();
 FamilyList approximateInstructions();
 FamilyList compareInstructions();
+FamilyList selectInstructions();
 FamilyList convertInstructions();
 FamilyList moveInstructions();
 FamilyList memoryInstructions();

@@ -20,6 +20,7 @@ static FamilyList (*const kFamilies[])() = {
     halfInstructions,
     approximateInstructions,
     compareInstructions,
+    selectInstructions,
     convertInstructions,
     moveInstructions,
     memoryInstructions,

@@ -2,128 +2,25 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Comparisons and selections: setp, set, selp, slct (PTX ISA 9.7.6), those of f16 and
-// bf16 (9.7.7) too.
+// Comparisons: setp and set (PTX ISA 9.7.6), those of f16 and bf16 (9.7.7) too.
 
+#include "Compare.h"
 #include "isa/Families.h"
-#include "isa/Lanes.h"
-#include "num/Format.h"
-
-#include <cmath>
 
 using namespace fp8emu;
 using ptx::Operand;
 using ptx::Type;
 
-namespace {
+void fp8emu::requireFlushable(Decoder &decoder, Type type) {
+  if (decoder.op().flags & kFtz && type != Type::F32 && type != Type::F16 && type != Type::F16x2)
+    decoder.fail(".ftz is for .f32, .f16 and .f16x2");
+}
 
-enum Comparison { Eq, Ne, Lt, Le, Gt, Ge, Lo, Ls, Hi, Hs, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
+namespace {
 
 Comparison takeComparison(Decoder &decoder) {
   return Comparison(decoder.needOneOf({"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ",
                                        "neu", "ltu", "leu", "gtu", "geu", "num", "nan"}));
-}
-
-/// A 16-bit float as what its bits mean; compared as f32, which holds it exactly.
-struct F16Value {
-  uint16_t bits;
-  operator float() const { return float(num::decode(num::F16, bits)); }
-};
-struct BF16Value {
-  uint16_t bits;
-  operator float() const {
-    uint32_t wide = uint32_t(bits) << 16;
-    float out;
-    __builtin_memcpy(&out, &wide, 4);
-    return out;
-  }
-};
-
-template <class T>
-constexpr bool kIsInteger = std::is_integral<T>::value;
-
-/// The value that is compared: with .ftz, which f32 and f16 have, subnormals are zero.
-template <class T>
-auto flush(T value, bool ftz) {
-  if constexpr (std::is_integral<T>::value || std::is_same<T, double>::value)
-    return value;
-  else if constexpr (std::is_same<T, F16Value>::value)
-    return ftz && !(value.bits & 0x7C00) ? 0.0f : float(value);
-  else
-    return ftz && std::fpclassify(float(value)) == FP_SUBNORMAL ? 0.0f : float(value);
-}
-
-template <class V>
-bool isNaN(V value) {
-  if constexpr (kIsInteger<V>)
-    return false;
-  else
-    return std::isnan(value);
-}
-
-template <Comparison C, class V>
-bool compare(V a, V b) {
-  bool unordered = isNaN(a) || isNaN(b);
-  switch (C) {
-  case Eq:
-    return a == b;
-  case Ne:
-    return !unordered && a != b;
-  case Lt:
-  case Lo:
-    return a < b;
-  case Le:
-  case Ls:
-    return a <= b;
-  case Gt:
-  case Hi:
-    return a > b;
-  case Ge:
-  case Hs:
-    return a >= b;
-  case Equ:
-    return unordered || a == b;
-  case Neu:
-    return unordered || a != b;
-  case Ltu:
-    return unordered || a < b;
-  case Leu:
-    return unordered || a <= b;
-  case Gtu:
-    return unordered || a > b;
-  case Geu:
-    return unordered || a >= b;
-  case Num:
-    return !unordered;
-  case Nan:
-    return unordered;
-  }
-  return false;
-}
-
-/// The operation that combines a comparison's result with a predicate (.and, .or, .xor).
-enum Combine : uint8_t { NoCombine, And, Or, Xor };
-constexpr uint8_t kFtz = 4, kNegated = 8;
-
-Mask combine(const Op &op, Mask result, Mask other) {
-  switch (Combine(op.flags & 3)) {
-  case And:
-    return result & other;
-  case Or:
-    return result | other;
-  case Xor:
-    return result ^ other;
-  case NoCombine:
-    return result;
-  }
-  return result;
-}
-
-Mask otherOf(Warp &warp, const Op &op) {
-  if (!op.c)
-    return 0;
-  Mask other = warp.predicate(op.c);
-  return op.flags & kNegated ? ~other : other;
 }
 
 template <class T, Comparison C>
@@ -134,10 +31,10 @@ Mask compareLanes(Warp &warp, const Op &op, Mask mask) {
   Mask result = 0;
   if (mask == kAllLanes)
     for (unsigned lane = 0; lane < kLanes; ++lane)
-      result |= Mask(compare<C>(flush(a[lane], ftz), flush(b[lane], ftz))) << lane;
+      result |= Mask(compare(C, flush(a[lane], ftz), flush(b[lane], ftz))) << lane;
   else
     forLanes(mask, [&](unsigned lane) {
-      result |= Mask(compare<C>(flush(a[lane], ftz), flush(b[lane], ftz))) << lane;
+      result |= Mask(compare(C, flush(a[lane], ftz), flush(b[lane], ftz))) << lane;
     });
   return result;
 }
@@ -249,12 +146,6 @@ Handler forType(Decoder &decoder, Type type, Comparison comparison, unsigned res
   }
 }
 
-/// With .ftz, values of `type` are compared.
-void requireFlushable(Decoder &decoder, Type type) {
-  if (decoder.op().flags & kFtz && type != Type::F32 && type != Type::F16 && type != Type::F16x2)
-    decoder.fail(".ftz is for .f32, .f16 and .f16x2");
-}
-
 void requireComparable(Decoder &decoder, Comparison comparison, Type type) {
   if (isBits(type) && comparison != Eq && comparison != Ne)
     decoder.fail("bits without a type have no order");
@@ -276,69 +167,6 @@ void decodeCombine(Decoder &decoder, int combine) {
   bool negated = false;
   op.c = decoder.predicate(decoder.operand(3), &negated);
   op.flags |= uint8_t((combine + 1) | (negated ? kNegated : 0));
-}
-
-template <class T>
-uint16_t half(Warp &warp, Ref ref, unsigned lane, unsigned i) {
-  return uint16_t(warp.values<uint32_t>(ref)[lane] >> 16 * i);
-}
-
-/// setp and set of pairs: each half on its own. op.immediate is the comparison.
-template <class T>
-bool compareHalf(Comparison c, uint16_t a, uint16_t b, bool ftz) {
-  float x = flush(T{a}, ftz), y = flush(T{b}, ftz);
-  bool unordered = x != x || y != y;
-  bool results[] = {x == y,
-                    !unordered && x != y,
-                    x<y, x <= y, x>
-                        y,
-                    x >= y,
-                    x<y, x <= y, x>
-                        y,
-                    x >= y,
-                    unordered || x == y,
-                    unordered || x != y,
-                    unordered || x < y,
-                    unordered || x <= y,
-                    unordered || x > y,
-                    unordered || x >= y,
-                    !unordered,
-                    unordered};
-  return results[c];
-}
-
-template <class T>
-void setPairPredicates(Warp &warp, const Op &op, Mask mask) {
-  Mask results[2] = {0, 0};
-  forLanes(mask, [&](unsigned lane) {
-    for (unsigned i = 0; i < 2; ++i)
-      results[i] |= Mask(compareHalf<T>(Comparison(op.immediate), half<T>(warp, op.a, lane, i),
-                                        half<T>(warp, op.b, lane, i), op.flags & kFtz))
-                    << lane;
-  });
-  Mask other = otherOf(warp, op);
-  Ref places[2] = {op.d, op.e};
-  for (unsigned i = 0; i < 2; ++i) {
-    Mask &d = warp.predicate(places[i]);
-    d = (d & ~mask) | (combine(op, results[i], other) & mask);
-  }
-}
-
-/// op.small is what "true" is in a half: all ones, or 1.0.
-template <class T>
-void setPair(Warp &warp, const Op &op, Mask mask) {
-  Mask other = otherOf(warp, op);
-  uint32_t *d = warp.values<uint32_t>(op.d);
-  forLanes(mask, [&](unsigned lane) {
-    uint32_t out = 0;
-    for (unsigned i = 0; i < 2; ++i) {
-      bool is = compareHalf<T>(Comparison(op.immediate), half<T>(warp, op.a, lane, i),
-                               half<T>(warp, op.b, lane, i), op.flags & kFtz);
-      if (combine(op, is, other >> lane & 1) & 1)
-        out |= uint32_t(op.small) << 16 * i;
-    }
-    d[lane] = out;
-  });
 }
 
 void decodePredicates(Decoder &decoder, Type type) {
@@ -366,7 +194,7 @@ void decodeSetPredicate(Decoder &decoder) {
     if (!op.e)
       op.e = decoder.scratch(0);
     op.immediate = comparison;
-    op.handler = type == Type::F16x2 ? &setPairPredicates<F16Value> : &setPairPredicates<BF16Value>;
+    op.handler = pairPredicatesHandler(type);
     return;
   }
   op.handler = forType(decoder, type, comparison, 0);
@@ -419,7 +247,7 @@ void decodeSet(Decoder &decoder) {
       decoder.fail("the result of a pair has 32 bits");
     op.immediate = comparison;
     op.small = result == Type::F16x2 ? 0x3C00 : result == Type::BF16x2 ? 0x3F80 : 0xFFFF;
-    op.handler = type == Type::F16x2 ? &setPair<F16Value> : &setPair<BF16Value>;
+    op.handler = pairHandler(type);
     return;
   }
   op.immediate = result == Type::F32    ? 0x3F800000
@@ -429,61 +257,6 @@ void decodeSet(Decoder &decoder) {
   op.handler = forType(decoder, type, comparison, laneBytes(result));
 }
 
-template <class T>
-void select(Warp &warp, const Op &op, Mask mask) {
-  T *d = warp.values<T>(op.d);
-  const T *a = warp.values<T>(op.a);
-  const T *b = warp.values<T>(op.b);
-  Mask p = warp.predicate(op.c);
-  forIndependentLanes(mask, [=](unsigned lane) { d[lane] = p >> lane & 1 ? a[lane] : b[lane]; });
-}
-
-void decodeSelect(Decoder &decoder) {
-  Type type = decoder.takeType();
-  decoder.expectOperands(4);
-  Op &op = decoder.op();
-  op.d = decoder.destination(0, type);
-  op.a = decoder.source(1, type);
-  op.b = decoder.source(2, type);
-  bool negated = false;
-  op.c = decoder.predicate(decoder.operand(3), &negated);
-  if (negated)
-    std::swap(op.a, op.b);
-  op.handler = forBits(decoder, type, [](auto v) -> Handler { return &select<decltype(v)>; });
-}
-
-/// slct: a where c >= 0; -0.0 counts as such, NaN does not.
-template <class T, class C>
-void selectBySign(Warp &warp, const Op &op, Mask mask) {
-  T *d = warp.values<T>(op.d);
-  const T *a = warp.values<T>(op.a);
-  const T *b = warp.values<T>(op.b);
-  const C *c = warp.values<C>(op.c);
-  bool ftz = op.flags & kFtz;
-  forIndependentLanes(mask, [=](unsigned lane) { d[lane] = flush(c[lane], ftz) >= 0 ? a[lane] : b[lane]; });
-}
-
-void decodeSelectBySign(Decoder &decoder) {
-  Op &op = decoder.op();
-  op.flags = decoder.take("ftz") ? kFtz : 0;
-  Type type = decoder.takeType(), sign = decoder.takeType();
-  decoder.expectOperands(4);
-  op.d = decoder.destination(0, type);
-  op.a = decoder.source(1, type);
-  op.b = decoder.source(2, type);
-  op.c = decoder.source(3, sign);
-  if (sign != Type::S32 && sign != Type::F32)
-    decoder.fail("the third source is .s32 or .f32");
-  requireFlushable(decoder, sign);
-  op.handler = forBits(decoder, type, [sign](auto v) -> Handler {
-    using T = decltype(v);
-    return sign == Type::S32 ? &selectBySign<T, int32_t> : &selectBySign<T, float>;
-  });
-}
-
 } // namespace
 
-FamilyList fp8emu::compareInstructions() {
-  return {
-      {"setp", decodeSetPredicate}, {"set", decodeSet}, {"selp", decodeSelect}, {"slct", decodeSelectBySign}};
-}
+FamilyList fp8emu::compareInstructions() { return {{"setp", decodeSetPredicate}, {"set", decodeSet}}; }
