@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the ranks of a program compare before a call.
+// The comparison of what the ranks of a program are about to call.
 
 #include "Ranks.h"
 

@@ -7,43 +7,17 @@
 // hold its address: one that outlives the process, in a cache on disk, meets an
 // error here and not a jump to anywhere.
 
-#include "DeviceEntry.h"
-#include "Ranks.h"
+#include "Entries.h"
 #include "xla_ffi.h"
 
-#include "fp8rt/call.h"
-
 #include <atomic>
-#include <mutex>
-#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+using fp8_jax::Entry;
+using fp8_jax::table;
+
 namespace {
-
-struct Entry {
-  fp8rt_call_fn function;
-  uint64_t workspaceBytes;
-  uint32_t version;
-  /// In place of the function, for a GPU or its emulator.
-  std::shared_ptr<fp8_jax::DeviceEntry> onDevice;
-  /// Where several devices run the program together.
-  std::shared_ptr<fp8_jax::Ranks> ranks;
-  /// How many custom calls of this entry point there are.
-  uint64_t instances = 0;
-};
-
-/// The entry points of this process by name. Entries are added and never removed.
-struct Table {
-  std::mutex mutex;
-  std::unordered_map<std::string, Entry> entries;
-};
-
-Table &table() {
-  static Table *instance = new Table; // Never destroyed: threads of XLA may outlive main.
-  return *instance;
-}
 
 /// DLPack's type of XLA's; kDLOpaqueHandle, which no library takes, for any other.
 DLDataType dataType(xla_ffi::ElementType type) {
@@ -376,41 +350,6 @@ xla_ffi::Error *run(const xla_ffi::CallFrame &frame, xla_ffi::Error *(*stage)(co
 
 // Names of C, which Python looks up.
 // NOLINTBEGIN(readability-identifier-naming)
-
-/// Makes an entry point known as `name`; a second time for the same name is no error. `function` is
-/// `fp8_call_<entry>` of a library that stays loaded, `version` the one of fp8rt_call that it takes.
-extern "C" void fp8_jax_register(const char *name, void *function, uint64_t workspaceBytes,
-                                 uint32_t version) {
-  std::unique_lock lock(table().mutex);
-  table().entries[name] = {reinterpret_cast<fp8rt_call_fn>(function), workspaceBytes, version, nullptr,
-                           nullptr};
-}
-
-/// Makes an entry point of a library for GPUs known as `name`; it runs on the emulator with XLA's buffers of
-/// the CPU, or on the GPU that XLA calls it for. `library` and `runtime` stay as they are.
-extern "C" void fp8_jax_register_on_device(const char *name, const fp8_jax::Runtime *runtime,
-                                           const fp8rt_library *library, const char *entry, bool isEmulated,
-                                           uint32_t numArguments, uint32_t numResults,
-                                           uint64_t workspaceBytes) {
-  std::unique_lock lock(table().mutex);
-  Entry &known = table().entries[name];
-  if (!known.onDevice)
-    known = {nullptr, workspaceBytes, 0,
-             std::make_shared<fp8_jax::DeviceEntry>(*runtime, library, entry, isEmulated, numArguments,
-                                                    numResults),
-             nullptr};
-}
-
-/// Makes the devices of this process ranks of the program of an entry point that is known: `communicators`
-/// and XLA's numbers of their devices, which stay as they are. To be called before the entry point's calls.
-extern "C" void fp8_jax_set_ranks(const char *name, const fp8_jax::Runtime *runtime, const int32_t *ordinals,
-                                  fp8rt_communicator *const *communicators, uint32_t count) {
-  std::unique_lock lock(table().mutex);
-  auto ranks = std::make_shared<fp8_jax::Ranks>();
-  for (uint32_t i = 0; i < count; ++i)
-    ranks->try_emplace(ordinals[i], runtime->gather, runtime->fail, runtime->lastError, communicators[i]);
-  table().entries[name].ranks = std::move(ranks);
-}
 
 /// XLA's number for the type of Instance and what it knows of it, which are registered before the custom
 /// call.

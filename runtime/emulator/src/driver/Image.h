@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What programs load: PTX text, cubins that carry their PTX, fat binaries, what cuLinkComplete gave.
+// The images that programs load: PTX text, cubins that carry their PTX, fat binaries, what cuLinkComplete
+// gave.
 
 #ifndef FP8EMU_DRIVER_IMAGE_H
 #define FP8EMU_DRIVER_IMAGE_H

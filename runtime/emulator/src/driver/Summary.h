@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a process did, for its end: findings, each once, and launches by kernel.
+// A summary of what a process did, for its end: findings, each once, and launches by kernel.
 
 #ifndef FP8EMU_DRIVER_SUMMARY_H
 #define FP8EMU_DRIVER_SUMMARY_H

@@ -59,7 +59,7 @@ Run block(const std::string &body, bool strict = false) {
   settings.tensorFences = strict;
   return [=](uint64_t seed) { return run(text, threads(128), seed, 1, "sm_100a", settings); };
 }
-/// What barriers and acquiring waits order, and a missing fence where these alone do.
+/// Orders by barriers and acquiring waits, and a missing fence where these alone order.
 void expectOrdered(const std::string &body, FaultKind kind, const std::vector<std::string> &words) {
   expectClean(block(body));
   expectFault(block(body, /*strict=*/true), kind, words);

@@ -11,7 +11,7 @@ import subprocess
 
 import images
 import pytest
-from driver_bench import PTX, Bench, pointer, ref, size, u32, u64, integer
+from driver_bench import PTX, Bench, integer, pointer, ref, size, u32, u64
 
 from cuda_driver import DriverError
 from programs import on

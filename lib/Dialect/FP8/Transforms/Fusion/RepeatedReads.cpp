@@ -69,7 +69,7 @@ static Reason explainSum(Operation *sum, Value tensor, ArrayRef<TensorReader> re
 /// tensor.
 static OpOperand *findRead(Operation *reader, Value tensor) {
   auto operands = reader->getOpOperands();
-  auto read = llvm::find_if(operands, [&](OpOperand &o) { return getViewSource(o.get()) == tensor; });
+  auto *read = llvm::find_if(operands, [&](OpOperand &o) { return getViewSource(o.get()) == tensor; });
   return read == operands.end() ? nullptr : &*read;
 }
 
