@@ -79,8 +79,10 @@ def test_none_is_eager(name):
 @pytest.mark.parametrize("name", COUNTS)
 def test_recipes(name, recipe):
     losses, _, backend = train(name, recipe)
-    # FP8 rounds to 1/16 at most, bf16 under autocast to 1/256; losses are 2 to 6.
-    assert losses == pytest.approx(eager(name, True)[0], rel=0.01)
+    # FP8 rounds to 1/16 at most, bf16 under autocast to 1/256; losses are 2 to 6. AdamW's first steps move each weight by
+    # the learning rate whatever the size of its gradient, so that also the smallest ones, which FP8 rounds most, count:
+    # in ConvNeXt, whose gradients are all of FP8, losses of the first six steps differ by up to 1.5 % (none: 0.04 %).
+    assert losses == pytest.approx(eager(name, True)[0], rel=0.02)
     report = backend.graphs[0].report
     assert (len(report.sites), len(report.fp8)) == COUNTS[name]
     assert {site.reason for site in report.kept} <= {"no weight operand"}

@@ -12,6 +12,7 @@ from torch_compare import check, in_halves, normal
 
 EDGES = torch.tensor([0.0, -0.0, 1e-30, -1e-30, 1e-4, 0.5, 1.0, 1.0000001, 2.0, 3.5, 9.9, 25.0, 1e6, 1e30, -0.5, -1.5, -3.25, -9.75, math.inf, math.nan])
 POSITIVE = EDGES[(EDGES > 0) | EDGES.isnan()]
+ZEROS = torch.tensor([0.0, -0.0])
 
 
 def around_zero(x):
@@ -46,7 +47,7 @@ def test_gamma_functions():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
 def test_special_functions_of_edges(dtype):
     unit = max(torch.finfo(dtype).eps, 1e-12)
-    for function, x in ((torch.erfc, EDGES), (torch.lgamma, EDGES), (torch.erfinv, EDGES / 2), (torch.digamma, POSITIVE)):
+    for function, x in ((torch.erfc, EDGES), (torch.lgamma, EDGES), (torch.erfinv, EDGES / 2), (torch.digamma, POSITIVE), (torch.digamma, ZEROS)):
         x = x.to(dtype)
         wide = function(x.double()).to(dtype)
         # Half a unit in the last place, and what PyTorch's own value in f64 is rounded by.

@@ -184,7 +184,9 @@ def _polygamma_of_positive(n: int, x: Tensor) -> Tensor:
     """n = 0 is the derivative of lgamma; others are multiples of Hurwitz' zeta function of n + 1."""
     y = x + _LARGE
     power = n + 1
-    terms = functools.reduce(torch.add, [1 / (x + k) ** power for k in range(_LARGE)])
+    # -0 + 0 is 0, and digamma's pole at -0 has another sign than that at 0.
+    first = x if n == 0 else x.abs()
+    terms = functools.reduce(torch.add, [1 / (x + k if k else first) ** power for k in range(_LARGE)])
     if n == 0:
         series = y.log() - 0.5 / y - terms
         for k, number in enumerate(_BERNOULLI, 1):
