@@ -37,7 +37,7 @@ def results(folder, case):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """What both ranks found in all cases that they survive, one after the other in one pair of processes."""
+    """The folder of the results of all cases that both ranks survive, one after the other in one pair of processes."""
     path = tmp_path_factory.mktemp("ranks")
     status, output = run_ranks(path, *(case for case in torch_ranks.CASES if not re.match("rank_1_(is|never)", case)))
     assert status == 0, output

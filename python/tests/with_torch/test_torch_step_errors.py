@@ -182,7 +182,7 @@ def test_tensors_on_other_devices_are_refused(device):
 
 
 def test_models_in_parallel_are_refused():
-    with pytest.raises(fp8.UnsupportedError, match="exchanges no gradients"):
+    with pytest.raises(fp8.UnsupportedError, match="give train_step the model itself and data_parallel=group"):
         step_of(nn.DataParallel(nn.Linear(16, 4)))
 
 
