@@ -41,7 +41,7 @@ def test_depthwise_convolutions_in_halves(name):
     in_halves(function, *[a / 4 for a in arguments])
 
 
-#: Whose windows do not overlap, with M × N × K of their products for a batch of 4: forward, gradient of the input, gradient of the weight.
+#: Convolutions whose windows do not overlap, with M × N × K of their products for a batch of 4: forward, gradient of the input, gradient of the weight.
 PRODUCTS = {
     "1 x 1": (nn.Conv2d(16, 32, 1), (16, 4, 6), [(96, 32, 16), (96, 16, 32), (32, 16, 96)]),
     "1 x 1, strides": (nn.Conv2d(16, 32, 1, 3), (16, 7, 8), [(36, 32, 16), (36, 16, 32), (32, 16, 36)]),

@@ -192,7 +192,7 @@ class _Windows(NamedTuple):
         return cls(image, counts, kernel, stride, padding)
 
     def widths(self) -> list[int]:
-        """What is padded, or cut off where it is negative, so that an image is `counts` times `stride`; the last dimension first."""
+        """The widths that are padded, or cut off where negative, so that an image is `counts` times `stride`; the last dimension first."""
         ends = [count * step - size - p for size, count, step, p in zip(self.image, self.counts, self.stride, self.padding)]
         return [width for p, end in reversed([*zip(self.padding, ends)]) for width in (p, end)]
 
