@@ -70,7 +70,7 @@ def test_the_means_are_those_of_the_ranks_bit_for_bit_and_nearly_those_of_the_wh
     (found, first, second, whole), _ = results(folder, "own_and_whole")
     assert found["losses"] == [np.float32(first["losses"][0] + second["losses"][0]) * np.float32(0.5)]
     for name in initial:
-        if name.startswith("down"):  # Of what follows, batch norm takes statistics of each rank's part.
+        if name.startswith("down"):  # Batch norm behind it takes statistics of each rank's part.
             begin = initial[name].detach()
             single = [(begin - run[name]) / torch_ranks.RATE for run in (first, second)]
             torch.testing.assert_close((begin - found[name]) / torch_ranks.RATE, (single[0] + single[1]) / 2, rtol=1e-5, atol=1e-5)

@@ -2,7 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Decompositions of convolutions that torch-mlir has no form for: transposed and three-dimensional ones of one channel
-per group (depthwise), and gradients of those with groups. Those whose windows do not overlap (1 × 1, patches) and
+per group (depthwise), and gradients of those with groups. Convolutions whose windows do not overlap (1 × 1, patches) and
 their gradients are one matrix product each, whose rows are the windows of all images.
 """
 
