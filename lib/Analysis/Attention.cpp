@@ -20,14 +20,20 @@ struct Product {
   SmallVector<AffineMap> maps;
   std::optional<TensorKind> kinds[2];
 
+  std::optional<Role> role;
+
   static std::optional<Product> of(Operation *op) {
     if (auto matmul = dyn_cast_or_null<MatmulOp>(op))
-      return Product{matmul.getIndexingMapsArray(), {matmul.getLhsKind(), matmul.getRhsKind()}};
+      return Product{
+          matmul.getIndexingMapsArray(), {matmul.getLhsKind(), matmul.getRhsKind()}, matmul.getRole()};
     if (auto matmul = dyn_cast_or_null<ScaledMatmulOp>(op))
-      return Product{matmul.getIndexingMapsArray(), {}};
+      return Product{matmul.getIndexingMapsArray(), {}, matmul.getRole()};
     return std::nullopt;
   }
   bool has(TensorKind kind) const { return kinds[0] == kind || kinds[1] == kind; }
+  bool isGradient() const {
+    return has(TensorKind::grad_output) || role == Role::dgrad || role == Role::wgrad;
+  }
   bool isOfInputs() const { return kinds[0] == TensorKind::input && kinds[1] == TensorKind::input; }
 };
 
@@ -258,8 +264,7 @@ std::optional<AttentionSite> Finder::find() {
     return std::nullopt;
   Operation *scores = raw->value.getDefiningOp();
   Product first = *Product::of(scores);
-  if (first.has(TensorKind::grad_output) ||
-      (!looksLikeSoftmax() && !(product.isOfInputs() && first.isOfInputs())))
+  if (first.isGradient() || (!looksLikeSoftmax() && !(product.isOfInputs() && first.isOfInputs())))
     return std::nullopt;
   if (isa<ScaledMatmulOp>(output) && (readsSeveralProducts() || !explainAxis().empty()))
     return std::nullopt; // a gradient
@@ -277,7 +282,7 @@ std::optional<AttentionSite> Finder::find() {
 
 std::optional<AttentionSite> fp8::findAttention(Operation *output) {
   std::optional<Product> product = Product::of(output);
-  if (!product || product->has(TensorKind::grad_output))
+  if (!product || product->isGradient())
     return std::nullopt;
   for (unsigned operand : {0, 1})
     if (std::optional<AttentionSite> site = Finder(output, *product, operand).find())

@@ -22,6 +22,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -59,6 +60,7 @@ public:
 private:
   LogicalResult runStage(function_ref<void(OpPassManager &)> build);
   LogicalResult runFront();
+  LogicalResult describeAttention();
   void describeParameters();
   LogicalResult runToStage(StringRef last);
   LogicalResult buildCode();
@@ -82,6 +84,21 @@ LogicalResult Compilation::runStage(function_ref<void(OpPassManager &)> build) {
   if (failed(manager.run(module)))
     return failure();
   return verify(module);
+}
+
+/// Describes in the report what became of attention. A site that must be fused has to be one of attention.
+LogicalResult Compilation::describeAttention() {
+  Report &report = result.report;
+  report.attention = takeAttentionSites(module);
+  const std::string &required = options.recipe.requireAttention;
+  llvm::Regex regex(required);
+  if (required.empty() ||
+      llvm::any_of(report.attention, [&](const AttentionRecord &record) { return regex.match(record.site); }))
+    return success();
+  return checkUnused(
+      module, options.recipe.allowUnused,
+      {"require-attention", {}, "no attention is at a site that matches --require-attention=" + required},
+      "; the report lists the places of attention");
 }
 
 /// Describes the weights that are kept in FP8 in the report.
@@ -125,6 +142,8 @@ LogicalResult Compilation::runFront() {
   manifest = describeModule(module, getChosenRecipe(options.recipe), getTarget(module).getTargetName());
   manifest.options = report.options = describeOptions(options, recipe);
   report.weighedRecipes = options.recipe.weighedRecipes;
+  if (failed(describeAttention()))
+    return failure();
   report.unusedOptions = takeUnusedOptions(module);
   report.memory.push_back({"state_bytes", "FP8 state: scales and amax histories", manifest.stateBytes});
   if (options.recipe.keepParameters)

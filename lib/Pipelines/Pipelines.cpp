@@ -114,6 +114,15 @@ void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const
     manager.addPass(createRaiseDequantization());
 }
 
+/// Fuses attention. A pair is one function then, so that it hands over queries, keys, values and statistics
+/// of rows, and no scores.
+static void addAttention(OpPassManager &manager, const RecipeOptions &options) {
+  FuseAttentionOptions attention;
+  attention.require = options.requireAttention;
+  if (options.attentionForm == "fused")
+    manager.addNestedPass<func::FuncOp>(createFuseAttention(attention));
+}
+
 void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
   if (makesFP8(recipe, options)) {
     // Loop-invariant casts and equal tensors become one value, so that they are cast once and share
@@ -134,6 +143,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     manager.addPass(createApplyRecipe(apply));
     manager.addNestedPass<func::FuncOp>(createQuantizeBeforeGather());
     manager.addPass(createStackCasts());
+    addAttention(manager, options);
     manager.addPass(createSplitPair());
     if (options.keepParameters) {
       // Weights are kept in the layouts that matmuls read.
@@ -145,6 +155,10 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
       parameters.allowUnused = options.allowUnused;
       manager.addPass(createKeepParameters(parameters));
     }
+  } else if (options.attentionForm == "fused") {
+    manager.addPass(createJoinPair());
+    addAttention(manager, options);
+    manager.addPass(createSplitPair());
   }
   manager.addPass(createFormGroupedMatmuls());
   manager.addPass(createPrepareRecipeFunctions());

@@ -257,6 +257,10 @@ llvm::Error fp8::detail::checkOptions(const RecipeOptions &options) {
                                    "FP8: choose another recipe, or leave out --fp8-parameters");
   if (options.attention && options.sites != "linear" && options.sites != "all")
     return contradiction("fp8-attention", "--sites=linear", "--sites=" + options.sites);
+  if (options.attentionForm != "fused" && options.attentionForm != "written")
+    return llvm::createStringError("--attention=" + options.attentionForm + " must be fused or written");
+  if (!options.requireAttention.empty() && options.attentionForm == "written")
+    return contradiction("require-attention", "--attention=fused", "--attention=written");
   if (llvm::Error error = checkParameters(options))
     return error;
   for (unsigned role : {0u, 1u, 2u})

@@ -189,6 +189,7 @@ llvm::json::Object fp8::reportToJSON(const Report &report) {
                             {"unused_options", unusedToJSON(report.unusedOptions)},
                             {"weighed_recipes", llvm::json::Array(report.weighedRecipes)},
                             {"sites", sitesToJSON(report.sites)},
+                            {"attention", attentionToJSON(report.attention)},
                             {"others", lookAlikesToJSON(report.others)},
                             {"collectives", collectivesToJSON(report.collectives)},
                             {"memory", std::move(memory)}};

@@ -294,6 +294,7 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
     os << "  " << unused.message << "\n";
   printCode(report.sites, os);
   printMemory(report.memory, os);
+  printAttention(report.attention, os);
   printCollectives(report.collectives, os);
   printParameters(report.parameters, os);
   printTraffic(report.traffic, os);

@@ -9,6 +9,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/UnusedOptions.h"
+#include "fp8/Report/AttentionReport.h"
 #include "fp8/Report/ParameterReport.h"
 #include "fp8/Report/TrafficReport.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -75,6 +76,7 @@ struct Report {
   std::vector<SiteRecord> sites;
   std::vector<LookAlikeRecord> others;
   std::vector<CollectiveRecord> collectives; ///< in the order in which they start
+  std::vector<AttentionRecord> attention;    ///< in program order
   std::vector<ParameterRecord> parameters;   ///< empty without --fp8-parameters
   std::vector<TrafficRecord> traffic;        ///< empty if fusion did not run
   std::vector<MemoryFigure> memory;          ///< in the order of the report

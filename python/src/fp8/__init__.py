@@ -26,11 +26,12 @@ from ._frameworks import INSTALL
 from ._library import Library, load
 from ._prepared import Prepared
 from ._report import Report
-from ._site import Site
+from ._site import AttentionSite, Site
 from .state import State
 
 __version__ = "0.1.0"
 __all__ = [
+    "AttentionSite",
     "Buffer",
     "CompileError",
     "DeviceBuffer",

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 Regex: TypeAlias = "str | re.Pattern[str]"
 Pair: TypeAlias = "tuple[str, str] | tuple[str, str, int] | str"
 
-_REGEXES = ("sites", "keep", "require")
+_REGEXES = ("sites", "keep", "require", "require_attention")
 # \1 is a back-reference there too; `\.` and other punctuation is a literal character.
 _PYTHON_ONLY = re.compile(r"(?<!\\)(?:\\\\)*(\\[A-Za-z0]|\(\?.|[*+?}][?+](?!\]))")
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _options, _report_html, _report_table
-from ._site import Site
+from ._site import AttentionSite, Site
 
 
 class Report:
@@ -25,6 +25,8 @@ class Report:
         self._text = text
         #: One Site per product, in the program's order.
         self.sites = [_site(record) for record in contents.get("sites", [])]
+        #: One AttentionSite per place that is attention or looks like it, in the program's order.
+        self.attention = [_attention(record) for record in contents.get("attention", [])]
 
     @property
     def fp8(self) -> list[Site]:
@@ -86,3 +88,8 @@ def _site(record: Mapping[str, Any]) -> Site:
     known: dict[str, Any] = {name: record.get(name) for name in ("batch", "m", "n", "k", "recipe")}
     known |= {name: record.get(name) or "" for name in ("site", "role", "decision", "reason", "code", "location")}
     return Site(**known, formats=tuple(record.get("formats") or ()), entry=record.get("entry") or "main")
+
+
+def _attention(record: Mapping[str, Any]) -> AttentionSite:
+    texts: dict[str, Any] = {name: record.get(name) or "" for name in ("site", "reason", "location")}
+    return AttentionSite(**texts, score_bytes=record.get("score_bytes"), entry=record.get("entry") or "main")

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`fp8.Site`: one matrix product of a program, and what became of it."""
+"""`fp8.Site`, one matrix product of a program, and `fp8.AttentionSite`, one attention, and what became of them."""
 
 from __future__ import annotations
 
@@ -40,5 +40,34 @@ class Site:
     @property
     def place(self) -> Location | None:
         """The position in a file that the location has."""
-        found = _PLACE.fullmatch(self.location)
-        return Location(found[1], int(found[2]), int(found[3])) if found else None
+        return _place_of(self.location)
+
+
+@dataclass(frozen=True)
+class AttentionSite:
+    """One attention, with its backward pass where the program has it, or code that looks like one."""
+
+    #: The site of the product of queries and keys.
+    site: str
+    #: Why it stays written out as products and code between them; empty where it is fused.
+    reason: str
+    #: The bytes of scores, probabilities and their gradients that are never in memory together; None where it is
+    #: written out or a size is dynamic.
+    score_bytes: int | None
+    #: The place in the source, as the compiler prints locations.
+    location: str
+    entry: str = "main"
+
+    @property
+    def is_fused(self) -> bool:
+        return not self.reason
+
+    @property
+    def place(self) -> Location | None:
+        """The position in a file that the location has."""
+        return _place_of(self.location)
+
+
+def _place_of(location: str) -> Location | None:
+    found = _PLACE.fullmatch(location)
+    return Location(found[1], int(found[2]), int(found[3])) if found else None

@@ -203,12 +203,17 @@ class Attention:
         else:
             exps, _, total = self.write_softmax(code, masked)
         p = self.write_probabilities(code, "%p", self.probability, exps, total)
-        wide = self.write_probabilities(code, "%pw", F32, exps, total)
+        return p, self.write_score_gradients(code, self.write_probabilities(code, "%pw", F32, exps, total))
+
+    def write_score_gradients(self, code, wide):
+        """The row D from the probabilities in f32 and their gradients %g."""
         lines, g = widen("%a1", "%w", self.score)
-        dot = code.reduce("%dot", [*lines, f"%t = arith.mulf %a0, {g} : f32", "%v = arith.addf %out, %t : f32"], "%zero", wide, "%g")
+        # Two operations: a sum of products would be a contraction of the program.
+        products = code.elements("%pg", F32, [*lines, f"%v = arith.mulf %a0, {g} : f32"], wide, "%g")
+        dot = code.reduce("%dot", ["%v = arith.addf %out, %a0 : f32"], "%zero", products)
         body = [*lines, f"%t = arith.subf {g}, %a2 : f32", "%u = arith.mulf %t, %a0 : f32",
                 f"%x = arith.{'divf' if self.divides else 'mulf'} %u, %scale : f32", *narrow("%x", self.probability)]
-        return p, code.elements("%ds", self.probability, body, wide, "%g", dot)
+        return code.elements("%ds", self.probability, body, wide, "%g", dot)
 
     # The texts
 
@@ -221,11 +226,12 @@ class Attention:
 
     def matmul(self, lines, name, lhs, rhs, dtype, dims):
         """The product of two (name, dtype, dims), of the dimensions `dims`."""
+        kinds = ", ".join("grad_output" if operand[0] in ("%do", "%ds") else "input" for operand in (lhs, rhs))
         used = [d for d in DIMS if d in [*lhs[2], *rhs[2]]]
         out = self.type(dtype, dims)
         maps = ", ".join(affine(used, x) for x in (lhs[2], rhs[2], dims))
         lines.append(f"{name}_d = tensor.empty() : {out}")
-        lines.append(f'{name} = fp8.matmul site("{name[1:]}") role(other) kinds(input, input) ins({lhs[0]}, {rhs[0]} : '
+        lines.append(f'{name} = fp8.matmul site("{name[1:]}") role(other) kinds({kinds}) ins({lhs[0]}, {rhs[0]} : '
                      f"{self.type(*lhs[1:])}, {self.type(*rhs[1:])}) outs({name}_d : {out}) {{indexing_maps = [{maps}], fp8.role = \"other\"}} -> {out}")
 
     def operands(self, grad):
@@ -236,8 +242,8 @@ class Attention:
         statistics = [("%max", F32, OUTER), ("%sum", F32, OUTER)] if self.keeps_statistics else []
         return [*first, ("%do", self.operand, self.maps["output"]), *self.inputs(), *statistics]
 
-    def function(self, grad, lines, results):
-        arguments = ", ".join(f"{name}: {self.type(dtype, dims)}" for name, dtype, dims in self.operands(grad))
+    def function(self, arguments, lines, results):
+        arguments = ", ".join(f"{name}: {self.type(dtype, dims)}" for name, dtype, dims in arguments)
         types = ", ".join(self.type(dtype, dims) for _, dtype, dims in results)
         body = "".join(f"\n  {line}" for line in [*self.constants(), *lines])
         return f"func.func @main({arguments}) -> ({types}) {{{body}\n  return {', '.join(r[0] for r in results)} : {types}\n}}\n"
@@ -251,7 +257,7 @@ class Attention:
         if not grad:
             p, top, total = self.write_forward(code)
             self.matmul(code.lines, "%y", (p, self.probability, scores), values, self.result, self.maps["output"])
-            return self.function(grad, code.lines, [("%y", self.result, self.maps["output"]), (top, F32, OUTER), (total, F32, OUTER)])
+            return self.function(self.operands(grad), code.lines, [("%y", self.result, self.maps["output"]), (top, F32, OUTER), (total, F32, OUTER)])
         do = self.operands(grad)[3]
         self.matmul(code.lines, code.declare("%g", self.score, scores), do, values, self.score, scores)
         p, ds = self.write_backward(code)
@@ -259,7 +265,44 @@ class Attention:
         self.matmul(code.lines, "%dv", rows(p), do, self.result, self.grads["value"])
         self.matmul(code.lines, "%dq", rows(ds), k, self.result, self.grads["query"])
         self.matmul(code.lines, "%dk", rows(ds), q, self.result, self.grads["key"])
-        return self.function(grad, code.lines, [(f"%d{n}", self.result, self.grads[t]) for n, t in (("q", "query"), ("k", "key"), ("v", "value"))])
+        return self.function(self.operands(grad), code.lines, [(f"%d{n}", self.result, self.grads[t]) for n, t in (("q", "query"), ("k", "key"), ("v", "value"))])
+
+    def step(self):
+        """Forward and backward, written out, as one function: its results are the output and the gradients. The gradient of
+        the output is that of half the sum of the squares of its elements times those of the fourth argument.
+        """
+        arguments = [argument for argument in self.operands(grad=True) if argument[0] not in ("%max", "%sum")]
+        arguments[3] = ("%weights", *arguments[3][1:])
+        scores, code = [*OUTER, "j"], Whole(self.sizes)
+        for name, dtype, dims in arguments:
+            code.declare(name, dtype, [*dims])
+        q, k, values, weights = arguments[:4]
+        self.matmul(code.lines, code.declare("%s", self.score, scores), q, k, self.score, scores)
+        p, top, total = self.write_forward(code)
+        self.matmul(code.lines, "%y", (p, self.probability, scores), values, self.result, self.maps["output"])
+        do = ("%do", *weights[1:])
+        self.write_output_gradient(code, *weights[1:])
+        self.matmul(code.lines, code.declare("%g", self.score, scores), do, values, self.score, scores)
+        wide = self.write_probabilities(code, "%pw", F32, "%exps", total)
+        ds = self.write_score_gradients(code, wide)
+        rows = lambda name: (name, self.probability, scores)
+        self.matmul(code.lines, "%dv", rows(p), do, self.result, self.maps["value"])
+        self.matmul(code.lines, "%dq", rows(ds), k, self.result, self.maps["query"])
+        self.matmul(code.lines, "%dk", rows(ds), q, self.result, self.maps["key"])
+        gradients = [(f"%d{n}", self.result, self.maps[t]) for n, t in (("q", "query"), ("k", "key"), ("v", "value"))]
+        return self.function(arguments, code.lines, [("%y", self.result, self.maps["output"]), *gradients])
+
+    def write_output_gradient(self, code, dtype, dims):
+        """%do: the output %y times %weights, of its type."""
+        out, parallel = self.type(dtype, dims), ", ".join(['"parallel"'] * len(dims))
+        first, y = widen("%a", "%wide_y", self.result)
+        second, w = widen("%b", "%wide_w", dtype)
+        maps = ", ".join([affine(dims, dims)] * 3)
+        code.lines += ["%do_e = tensor.empty() : " + out,
+                       f"%do = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{parallel}]}} "
+                       f"ins(%y, %weights : {self.type(self.result, dims)}, {out}) outs(%do_e : {out}) {{",
+                       f"^bb0(%a: {MLIR_NAMES[self.result]}, %b: {MLIR_NAMES[dtype]}, %out: {MLIR_NAMES[dtype]}):",
+                       *first, *second, f"%t = arith.mulf {y}, {w} : f32", *narrow("%t", dtype), f"linalg.yield %v : {MLIR_NAMES[dtype]}", f"}} -> {out}"]
 
     def fused(self, grad):
         operands = self.operands(grad)
@@ -289,13 +332,17 @@ class Attention:
                   f"    {{indexing_maps = [{maps}], sites = [{sites}]}} rows {{", f"  ^bb0({', '.join(arguments)}):",
                   *("    " + line for line in code.lines), f"    fp8.yield {', '.join(v[0] for v in yielded)} : {', '.join(v[1] for v in yielded)}",
                   f"}} -> {', '.join(self.type(*r[1:]) for r in results)}"]
-        return self.function(grad, lines, results)
+        return self.function(self.operands(grad), lines, results)
 
     def arrays(self, rng, grad, statistics=None):
-        """Random arguments; the statistics are those of a forward pass, if the program reads them."""
+        """Random arguments; the statistics are those of a forward pass. Without them the arguments are those of `step`
+        if `grad` is true.
+        """
         arrays = []
         for name, dtype, dims in self.operands(grad):
             if name in ("%max", "%sum"):
+                if statistics is None:
+                    continue
                 arrays.append(statistics[name == "%sum"])
             elif name == "%lengths":
                 arrays.append(rng.integers(0, self.sizes["j"] + 1, self.shape(dims)).astype(I32))

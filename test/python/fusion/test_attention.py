@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Attention as one operation has the bits of the matmuls and rows that it stands for."""
+import json
 import subprocess
 
 import numpy as np
@@ -35,6 +36,24 @@ def test_same_bits(bin_dir, tmp_path, size, seed):
         statistics = written[1:] if not grad else None
     # The comparison is one of numbers.
     assert program.mask in ("lengths", "window") or np.isfinite(written[0].astype(F32)).any()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("size", ["small", "large", "long"])
+def test_fused_step_has_the_bits_of_the_written_one(bin_dir, tmp_path, size, seed):
+    """The compiler makes one operation of matmuls and rows, forward and backward."""
+    rng = random_generator(45, seed, len(size))
+    program = Attention(rng, size)
+    arrays, results = program.arrays(rng, grad=True), {}
+    for form in ("written", "fused"):
+        (tmp_path / form).mkdir()
+        report = tmp_path / form / "report.json"
+        step = Program(bin_dir, tmp_path / form, program.step(), "--recipe=none", f"--attention={form}", f"--report=json:{report}")
+        results[form] = step.call("main", *arrays)
+    (site,) = json.loads(report.read_text())["attention"]
+    assert (site["decision"], site["reason"]) == ("fused", "")
+    for expected, actual in zip(results["written"], results["fused"], strict=True):
+        assert_same_bits(actual, expected)
 
 
 def test_no_tensor_of_scores(bin_dir, tmp_path):

@@ -36,6 +36,8 @@ DEFAULTS = {
     "last": 0,
     "require": None,
     "fp8_attention": False,
+    "attention": "written",
+    "require_attention": None,
     "measure_errors": False,
     "calibrate": False,
     "unused_options": "error",

@@ -17,7 +17,7 @@ from .._errors import Location, warn
 from .._library import Library
 from .lowering import _import
 
-_NAMES = ("sites", "keep", "require", "first", "last", "fp8_parameters", "stochastic_rounding")
+_NAMES = ("sites", "keep", "require", "require_attention", "first", "last", "fp8_parameters", "stochastic_rounding")
 
 
 class Choices:

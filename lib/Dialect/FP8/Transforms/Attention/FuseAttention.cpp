@@ -8,6 +8,8 @@
 #include "AttentionParts.h"
 #include "Recipe/SitePatterns.h"
 #include "RowsRegion.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -31,8 +33,11 @@ class Fusion {
 public:
   Fusion(RewriterBase &rewriter, AttentionSite &site) : rewriter(rewriter), site(site), readers(site) {}
 
-  /// Returns why the place stays as it is; nothing if it was fused.
-  std::string run();
+  /// Returns why the place stays as it is; nothing if `build` may fuse it.
+  std::string plan();
+  void build();
+  /// Returns the bytes of scores, probabilities and their gradients, each once; nothing if a size is dynamic.
+  std::optional<int64_t> countScoreBytes() const;
 
 private:
   std::string planForward();
@@ -57,7 +62,7 @@ private:
   SmallVector<Value> statistics;      ///< results of the forward operation besides the output
 };
 
-std::string Fusion::run() {
+std::string Fusion::plan() {
   if (!readers.reason.empty())
     return readers.reason;
   parts = std::make_unique<detail::AttentionParts>(site, readers);
@@ -67,15 +72,27 @@ std::string Fusion::run() {
   if (parts->hasGradients)
     if (std::string reason = planBackward(); !reason.empty())
       return reason;
-  if (std::string reason = planForward(); !reason.empty())
-    return reason;
+  return planForward();
+}
+
+void Fusion::build() {
   if (parts->hasGradients)
     buildBackward();
   buildForward();
   for (Operation *op : gone)
     if (op->use_empty())
       rewriter.eraseOp(op);
-  return "";
+}
+
+std::optional<int64_t> Fusion::countScoreBytes() const {
+  auto type = cast<RankedTensorType>(site.probabilities.getType());
+  if (!type.hasStaticShape())
+    return std::nullopt;
+  int64_t bits = site.raw->type.getIntOrFloatBitWidth() + type.getElementTypeBitWidth();
+  if (parts->hasGradients)
+    bits += parts->probabilityGradNode->type.getIntOrFloatBitWidth() +
+            parts->scoreGradRow->type.getIntOrFloatBitWidth();
+  return type.getNumElements() * bits / 8;
 }
 
 void Fusion::findGone() {
@@ -283,26 +300,60 @@ public:
         if (std::optional<AttentionSite> site = findAttention(output))
           if (failed(fuse(rewriter, *site, required)))
             signalPassFailure();
+    if (!records.empty())
+      getOperation()->setAttr(kAttentionSitesAttrName, rewriter.getArrayAttr(records));
   }
 
 private:
   LogicalResult fuse(RewriterBase &rewriter, AttentionSite &site, const SitePattern &required) {
     Location loc = site.scores->getLoc();
-    StringRef name = getSiteName(site.scores);
-    std::string reason = site.reason.empty() ? Fusion(rewriter, site).run() : site.reason;
+    std::string name = getSiteName(site.scores).str();
+    std::optional<Fusion> fusion;
+    std::string reason = site.reason;
+    if (reason.empty())
+      reason = fusion.emplace(rewriter, site).plan();
+    if (reason.empty())
+      reason = explainTarget();
+    std::optional<int64_t> bytes;
     if (reason.empty()) {
+      bytes = fusion->countScoreBytes();
+      fusion->build();
       remark::passed(loc, remark::RemarkOpts::name("FusedAttention").category("fp8-attention"))
           << "attention is one operation";
-      return success();
+    } else {
+      remark::missed(loc, remark::RemarkOpts::name("WrittenAttention").category("fp8-attention"))
+          << "attention stays written out: " + reason;
     }
-    remark::missed(loc, remark::RemarkOpts::name("WrittenAttention").category("fp8-attention"))
-        << "attention stays written out: " + reason;
-    if (!required.matches(name))
+    record(loc, name, reason, bytes);
+    if (reason.empty() || !required.matches(name))
       return success();
     return emitError(loc) << "attention of site '" << name
                           << "' is required to be fused (--require-attention=" << require
                           << ") and stays written out: " << reason;
   }
+
+  /// Returns why the target gains nothing from fused attention; "" if it does.
+  std::string explainTarget() {
+    TargetAttrInterface target = getTarget(getOperation());
+    if (target.getScoreBlockElements() != std::numeric_limits<int64_t>::max())
+      return "";
+    return (target.getTargetName() + " has no code yet for attention whose scores are not all in memory")
+        .str();
+  }
+
+  /// Notes for the report what became of a place.
+  void record(Location loc, StringRef site, StringRef reason, std::optional<int64_t> bytes) {
+    Builder builder(&getContext());
+    NamedAttrList attrs;
+    attrs.set("site", builder.getStringAttr(site));
+    attrs.set("reason", builder.getStringAttr(reason));
+    attrs.set("location", builder.getStringAttr(describeLocation(loc)));
+    if (bytes)
+      attrs.set("bytes", builder.getI64IntegerAttr(*bytes));
+    records.push_back(attrs.getDictionary(&getContext()));
+  }
+
+  SmallVector<Attribute> records;
 };
 
 } // namespace

@@ -1,0 +1,210 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention as users of JAX write it, each from queries, keys and values [batch, tokens, heads, width] to the output.
+
+`FUSED` has the forms that become one operation, `WRITTEN` those that do not, with the reason that the report gives.
+A form may have parameters of its own, which get gradients.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+def scores_of(q, k):
+    return jnp.einsum("bqhd,bkhd->bhqk", q, k)
+
+
+def output_of(p, v):
+    return jnp.einsum("bhqk,bkhd->bqhd", p, v)
+
+
+def indices(s):
+    return jnp.arange(s.shape[-2])[:, None], jnp.arange(s.shape[-1])[None, :]
+
+
+def causal_of(s):
+    i, j = indices(s)
+    return j <= i
+
+
+def plain(q, k, v):
+    return output_of(jax.nn.softmax(scores_of(q, k) / math.sqrt(q.shape[-1]), axis=-1), v)
+
+
+def causal_where(q, k, v):
+    s = scores_of(q, k) * q.shape[-1] ** -0.5
+    return output_of(jax.nn.softmax(jnp.where(causal_of(s), s, -jnp.inf), axis=-1), v)
+
+
+def causal_finfo(q, k, v):
+    s = scores_of(q * q.shape[-1] ** -0.5, k)
+    s = jnp.where(causal_of(s), s, jnp.finfo(s.dtype).min)
+    return output_of(jax.nn.softmax(s.astype(jnp.float32), axis=-1).astype(q.dtype), v)
+
+
+def causal_added(q, k, v):
+    s = scores_of(q, k * q.shape[-1] ** -0.5)
+    return output_of(jax.nn.softmax(jnp.where(causal_of(s), 0.0, -1e9).astype(s.dtype) + s, axis=-1), v)
+
+
+def scaled_on_both(q, k, v):
+    root = q.shape[-1] ** -0.25
+    s = scores_of(q * root, k * root).astype(jnp.float32)
+    return output_of(jax.nn.softmax(jnp.where(causal_of(s), s, -1e30), axis=-1).astype(q.dtype), v)
+
+
+def by_logarithm(q, k, v):
+    return output_of(jnp.exp(jax.nn.log_softmax(scores_of(q, k), axis=-1)), v)
+
+
+def by_hand(q, k, v):
+    s = scores_of(q, k).astype(jnp.float32) * 0.3
+    e = jnp.exp(s - s.max(axis=-1, keepdims=True))
+    return output_of((e / e.sum(axis=-1, keepdims=True)).astype(q.dtype), v)
+
+
+def divided_after(q, k, v):
+    s = scores_of(q, k).astype(jnp.float32)
+    e = jnp.exp(s - lax.stop_gradient(s.max(axis=-1, keepdims=True)))
+    total = e.sum(axis=-1)
+    return (output_of(e.astype(q.dtype), v) / jnp.swapaxes(total, 1, 2)[..., None]).astype(q.dtype)
+
+
+def softmax_where(q, k, v):
+    s = scores_of(q, k) * 0.25
+    return output_of(jax.nn.softmax(s, axis=-1, where=causal_of(s)), v)
+
+
+def padded(q, k, v):
+    lengths = jnp.array([5, 3])
+    s = scores_of(q, k) * 0.25
+    seen = indices(s)[1] < lengths[:, None, None, None]
+    return output_of(jax.nn.softmax(jnp.where(seen, s, -1e9), axis=-1), v)
+
+
+def packed(q, k, v):
+    segments = jnp.arange(k.shape[1]) // 4
+    s = scores_of(q, k) * 0.25
+    return output_of(jax.nn.softmax(jnp.where((segments[:, None] == segments) & causal_of(s), s, -1e9), axis=-1), v)
+
+
+def window(q, k, v):
+    s = scores_of(q, k) * 0.25
+    i, j = indices(s)
+    return output_of(jax.nn.softmax(jnp.where((j <= i) & (i - j < 4), s, -1e9), axis=-1), v)
+
+
+def prefix(q, k, v):
+    s = scores_of(q, k) * 0.25
+    return output_of(jax.nn.softmax(jnp.where(causal_of(s) | (indices(s)[1] < 3), s, -1e9), axis=-1), v)
+
+
+def alibi(q, k, v):
+    s = scores_of(q, k) * 0.25
+    i, j = indices(s)
+    slopes = 2.0 ** -(1.0 + jnp.arange(q.shape[2]))
+    s = s + (slopes[:, None, None] * (j - i)).astype(s.dtype)
+    return output_of(jax.nn.softmax(jnp.where(causal_of(s), s, -1e9), axis=-1), v)
+
+
+def softcap(q, k, v):
+    s = jnp.tanh(scores_of(q, k).astype(jnp.float32) / 5.0) * 5.0
+    return output_of(jax.nn.softmax(jnp.where(causal_of(s), s, -1e30), axis=-1).astype(q.dtype), v)
+
+
+def dropout(q, k, v):
+    p = jax.nn.softmax(scores_of(q, k) * 0.25, axis=-1)
+    kept = jax.random.bernoulli(jax.random.key(3), 0.75, p.shape)
+    return output_of(jnp.where(kept, p / 0.75, 0), v)
+
+
+def grouped_repeat(q, k, v):
+    half = q.shape[2] // 2
+    k, v = (jnp.repeat(x[:, :, :half], 2, axis=2) for x in (k, v))
+    return causal_where(q, k, v)
+
+
+def grouped_einsum(q, k, v):
+    b, t, h, d = q.shape
+    k, v = k[:, :, : h // 2], v[:, :, : h // 2]
+    s = jnp.einsum("bqhgd,bkhd->bhgqk", q.reshape(b, t, h // 2, 2, d), k) * 0.25
+    return jnp.einsum("bhgqk,bkhd->bqhgd", jax.nn.softmax(s, axis=-1), v).reshape(b, t, h, d)
+
+
+def multi_query(q, k, v):
+    s = jnp.einsum("bqhd,bkd->bhqk", q, k[:, :, 0]) * 0.25
+    return jnp.einsum("bhqk,bkd->bqhd", jax.nn.softmax(s, axis=-1), v[:, :, 0])
+
+
+def heads_first(q, k, v):
+    q, k, v = (jnp.swapaxes(x, 1, 2) for x in (q, k, v))
+    p = jax.nn.softmax(q @ jnp.swapaxes(k, 2, 3) * 0.25, axis=-1)
+    return jnp.swapaxes(p @ v, 1, 2)
+
+
+def by_vmap(q, k, v):
+    def one(q, k, v):
+        return jax.nn.softmax(q @ k.T * 0.25, axis=-1) @ v
+
+    return jax.vmap(jax.vmap(one, in_axes=1, out_axes=1))(q, k, v)
+
+
+def jax_nn(q, k, v):
+    return jax.nn.dot_product_attention(q, k, v, is_causal=True)
+
+
+def cross(q, k, v):
+    return plain(q[:, :5], k, v)
+
+
+def rematerialized(q, k, v):
+    return jax.checkpoint(causal_where)(q, k, v)
+
+
+def biased(q, k, v, bias):
+    """An additive bias of heads, rows and keys, with its gradient."""
+    return output_of(jax.nn.softmax(scores_of(q, k) * 0.25 + bias, axis=-1), v)
+
+
+def sigmoid(q, k, v):
+    return output_of(jax.nn.sigmoid(scores_of(q, k)), v)
+
+
+def linear(q, k, v):
+    return output_of(scores_of(q, k), v)
+
+
+def permuted_keys(q, k, v):
+    p = jax.nn.softmax(scores_of(q, k), axis=-1)
+    return output_of(p[..., ::-1], v)
+
+
+def over_queries(q, k, v):
+    return output_of(jax.nn.softmax(scores_of(q, k), axis=-2), v)
+
+
+def over_heads(q, k, v):
+    return output_of(jax.nn.softmax(scores_of(q, k), axis=1), v)
+
+
+FUSED = [
+    *(plain, causal_where, causal_finfo, causal_added, scaled_on_both, by_logarithm, by_hand, softmax_where, padded, packed, window, prefix),
+    *(alibi, softcap, dropout, grouped_repeat, heads_first, by_vmap, jax_nn, cross, rematerialized),
+]
+
+# Each of the first four is attention that is not recognized yet.
+WRITTEN = {
+    grouped_einsum: "its backward pass sums in another order than that of its rows",
+    multi_query: "its backward pass sums in another order than that of its rows",
+    biased: "its scores or probabilities are also read by 'linalg.generic'",
+    divided_after: "the code between its products is no softmax of the scores along the keys",
+    sigmoid: "no softmax is between its products",
+    linear: "",
+    permuted_keys: "the keys of its probabilities are not in the order of those of its scores",
+    over_queries: "its softmax is along another dimension than the one that its second product sums over",
+    over_heads: "its softmax is along another dimension than the one that its second product sums over",
+}

@@ -1,0 +1,92 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention as users of JAX write it, forward and backward: `attention="fused"` has the bits of "written", and the report
+tells what was fused.
+"""
+
+import pytest
+
+jax = pytest.importorskip("jax")
+import fp8  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import jax_attention  # noqa: E402
+import numpy as np  # noqa: E402
+
+HEADS, WIDTH, BATCH = 4, 32, 2
+RECIPES = ["none", "delayed", "current", "block", "mxfp8"]
+#: Types and numbers of tokens.
+CASES = [("bfloat16", 8), *(pytest.param(*case, marks=pytest.mark.slow) for case in (("float32", 1), ("float32", 17), ("bfloat16", 100)))]
+
+
+def parameters(dtype, tokens, form):
+    random = np.random.default_rng(1)
+    values = {name: random.standard_normal((WIDTH, WIDTH)) * 0.3 for name in "qkvo"}
+    if form is jax_attention.biased:
+        values["bias"] = random.standard_normal((HEADS, tokens, tokens))
+    x = random.standard_normal((BATCH, tokens, WIDTH))
+    return {name: jnp.asarray(value, dtype) for name, value in values.items()}, jnp.asarray(x, dtype)
+
+
+def make_step(form):
+    """A layer of attention between products of weights: the mean square of its output, and all gradients."""
+
+    def loss(params, x):
+        q, k, v = ((x @ params[name]).reshape(*x.shape[:2], HEADS, -1) for name in "qkv")
+        y = form(q, k, v, *([params["bias"]] if "bias" in params else []))
+        y = y.reshape(*y.shape[:2], -1) @ params["o"]
+        return (y.astype(jnp.float32) ** 2).mean()
+
+    return lambda params, x: jax.value_and_grad(loss)(params, x)
+
+
+def run(form, dtype, tokens, recipe, attention):
+    """The results of three steps with the state after them, and what became of attention."""
+    params, x = parameters(dtype, tokens, form)
+    step = fp8.jax.jit(make_step(form), recipe=recipe, attention=attention)
+    results = [step(params, x * scale) for scale in (1, 0.5, 2)]
+    return jax.tree.leaves((results, step.state)), step.report().attention
+
+
+def assert_same_bits(written, fused):
+    for expected, actual in zip(map(np.asarray, written), map(np.asarray, fused), strict=True):
+        assert actual.tobytes() == expected.tobytes()
+
+
+def check(form, dtype, tokens, recipe):
+    """Returns what became of attention in the program whose attention is to be fused."""
+    written, _ = run(form, dtype, tokens, recipe, "written")
+    fused, sites = run(form, dtype, tokens, recipe, "fused")
+    assert_same_bits(written, fused)
+    assert any(np.isfinite(np.asarray(value)).any() for value in written)
+    return sites
+
+
+@pytest.mark.parametrize(("dtype", "tokens"), CASES)
+@pytest.mark.parametrize("form", jax_attention.FUSED, ids=lambda form: form.__name__)
+def test_fused(form, dtype, tokens):
+    (site,) = check(form, dtype, tokens, "none")
+    assert site.is_fused, site.reason
+    assert site.score_bytes > 0
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_fused_between_products_in_fp8(recipe):
+    (site,) = check(jax_attention.causal_where, "bfloat16", 8, recipe)
+    assert site.is_fused, site.reason
+
+
+@pytest.mark.parametrize(("form", "reason"), jax_attention.WRITTEN.items(), ids=lambda value: getattr(value, "__name__", ""))
+def test_written_with_a_reason(form, reason):
+    sites = check(form, "float32", 8, "none")
+    assert bool(sites) == bool(reason)
+    assert not any(site.is_fused for site in sites)
+    assert not sites or sites[0].reason == reason
+
+
+def test_attention_that_must_be_fused_and_is_not():
+    params, x = parameters("float32", 8, jax_attention.over_heads)
+    step = fp8.jax.jit(make_step(jax_attention.over_heads), recipe="none", attention="fused", require_attention=".")
+    with pytest.raises(fp8.CompileError, match=r"required to be fused .* along another dimension") as error:
+        step(params, x)
+    assert error.value.location.file.endswith("jax_attention.py")
