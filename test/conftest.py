@@ -15,7 +15,7 @@ import slow_tests
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Folders share the modules beside them, and some run what the tests of others define.
-sys.path += [str(ROOT / "test/python"), *sorted({str(path.parent) for path in ROOT.glob("test/python/*/test_*.py")})]
+sys.path += [str(ROOT / "test/python"), *sorted({str(path.parent) for path in ROOT.glob("test/python/*/**/test_*.py")})]
 
 
 def pytest_addoption(parser):

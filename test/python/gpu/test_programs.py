@@ -8,7 +8,6 @@ the order of the program."""
 import importlib
 import os
 import pathlib
-import stat
 import subprocess
 
 import ml_dtypes
@@ -16,9 +15,7 @@ import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-from graphs.check import check_model  # noqa: E402
-from graphs.generate import generate  # noqa: E402
-from graphs.model import to_text  # noqa: E402
+from emulated_tools import CHIPS, tools  # noqa: E402, F401
 from test_control_flow import form, test_current_scaling  # noqa: E402, F401
 from test_dynamic_shapes import folder, mlp, mlp_inputs, run_steps, sequence, test_batch_and_sequence  # noqa: E402, F401
 from test_experts import Cast, assert_same_step, compile_step, exported, test_forward, test_with_delayed_scaling, test_with_row_scaling  # noqa: E402, F401  # noqa: E402
@@ -30,47 +27,6 @@ from test_stacks import test_an_amax_that_only_backward_records_is_kept  # noqa:
 
 from harness import F32, SEED, Program, assert_same_bits, load, random_generator  # noqa: E402
 from net import initial_tensors  # noqa: E402
-
-CHIPS = ["sm_89", "sm_90a", "sm_100a", "sm_120a"]
-
-# Remarks of the compiler, on copies that kernels need, are none of the errors that tests look for.
-COMPILE = """#!/bin/sh
-errors=$(mktemp)
-"{bin}/fp8-compile" "$@" --target={chip} --ptxas=none --order=program --strict-accumulation 2>"$errors"
-status=$?
-[ $status = 0 ] || cat "$errors" >&2
-rm "$errors"
-exit $status
-"""
-RUN = """#!/bin/sh
-FP8EMU_SUMS=korder exec "{bin}/fp8-run" "$@" --device=emulator
-"""
-
-
-def write_tools(build_dir, folder, chip):
-    """A folder of tools whose target is `chip` and whose device is the emulator."""
-    (folder / "fp8-opt").symlink_to(build_dir / "bin/fp8-opt")
-    for name, text in {"fp8-compile": COMPILE, "fp8-run": RUN}.items():
-        (folder / name).write_text(text.format(bin=build_dir / "bin", chip=chip))
-        (folder / name).chmod(stat.S_IRWXU)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def tools(build_dir, tmp_path_factory):
-    made = {}
-
-    def of(chip):
-        if chip not in made:
-            made[chip] = write_tools(build_dir, tmp_path_factory.mktemp("tools"), chip)
-        return made[chip]
-
-    return of
-
-
-@pytest.fixture(scope="session")
-def bin_dir(tools):
-    return tools("sm_89")
 
 
 # The one of all tests would keep these tools for the rest of the session.
@@ -125,9 +81,9 @@ func.func @main(%x: tensor<300x160xf32>, %w: tensor<160x40xf32>) -> (tensor<300x
 def test_sums_are_in_the_order_of_the_program(recipe, bin_dir, build_dir, tmp_path):
     rng, results = random_generator(91), []
     x, w = rng.standard_normal((300, 160)).astype(F32), rng.standard_normal((160, 40)).astype(F32)
-    for name, tools in {"cpu": build_dir / "bin", "gpu": bin_dir}.items():
+    for name, folder_of_tools in {"cpu": build_dir / "bin", "gpu": bin_dir}.items():
         (tmp_path / name).mkdir()
-        results.append(Program(tools, tmp_path / name, SUMS, f"--recipe={recipe}").call("main", x, w))
+        results.append(Program(folder_of_tools, tmp_path / name, SUMS, f"--recipe={recipe}").call("main", x, w))
     for cpu, gpu in zip(*results, strict=True):
         assert_same_bits(gpu, cpu)
 
@@ -380,28 +336,3 @@ def test_a_state_goes_from_device_to_device(bin_dir, build_dir, tmp_path):
 def test_an_unknown_order_is_an_error(build_dir):
     done = subprocess.run([build_dir / "bin/fp8-compile", "-", "-o", os.devnull, "--order=fast"], input="", capture_output=True, text=True)
     assert done.returncode == 2 and "--order=fast must be kernel or program" in done.stderr
-
-
-# --- random training steps, compared with numpy ---
-
-QUICK, ALL = 4, 100
-
-
-def check_graph(seed, tools, folder):
-    chip = CHIPS[seed % len(CHIPS)]
-    model = generate(seed)
-    if model.options.recipe == "mxfp8" and chip in ("sm_89", "sm_90a"):  # these have no MX tensor cores
-        chip = "sm_120a"
-    print(f"FP8_TEST_SEED={SEED}, model {seed} on {chip}\n{to_text(model)}")
-    check_model(model, tools(chip), folder)
-
-
-@pytest.mark.parametrize("seed", range(SEED, SEED + QUICK))
-def test_some_graphs(seed, tools, tmp_path):
-    check_graph(seed, tools, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(SEED + QUICK, SEED + ALL))
-def test_many_graphs(seed, tools, tmp_path):
-    check_graph(seed, tools, tmp_path)

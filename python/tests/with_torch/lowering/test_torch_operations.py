@@ -206,6 +206,17 @@ def test_limits_and_extremes_keep_nan(dtype):
         torch.testing.assert_close(got, want, rtol=2**-8 if dtype == torch.bfloat16 else 1e-6, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("function", [F.elu, F.celu, F.selu, lambda x: F.elu(x * 1, alpha=0.5, inplace=True)], ids=["elu", "celu", "selu", "in place"])
+def test_gradients_of_elu_at_nan_are_nan(function):
+    """In each place; PyTorch's are NaN where its loops take vectors, which is all but the end of a tensor."""
+    torch._dynamo.reset()
+    x = torch.cat([torch.full((5,), math.nan), torch.tensor([-1.0, -0.0, 0.0, 1.0, 3.0])]).requires_grad_()
+    (want,) = torch.autograd.grad(function(x).sum(), x)
+    (got,) = torch.autograd.grad(torch.compile(function, backend=fp8.torch.backend("none"), fullgraph=True)(x).sum(), x)
+    assert got[:5].isnan().all()
+    torch.testing.assert_close(got[5:], want[5:], rtol=1e-6, atol=0)
+
+
 def test_an_index_out_of_range_is_an_error_of_the_call():
     torch._dynamo.reset()
     put = torch.compile(lambda x, i, v: x.index_put((i,), v, True), backend=fp8.torch.backend("none"))

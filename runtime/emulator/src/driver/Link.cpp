@@ -7,7 +7,7 @@
 // registers has to be given when it is loaded.
 
 #include "Driver.h"
-#include "Image.h"
+#include "image/Image.h"
 
 #include "ptx/Link.h"
 #include "ptx/Parser.h"

@@ -5,7 +5,7 @@
 // Entry points: modules, their kernels and variables.
 
 #include "Driver.h"
-#include "Image.h"
+#include "image/Image.h"
 
 #include <algorithm>
 #include <cstring>

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from . import _sampling
 from ._indexing import is_mask, put_where
+from .functions import _sampling
 
 
 class Rewrites(TorchFunctionMode):  # type: ignore[misc]

@@ -6,8 +6,8 @@
 // multiply-add, K in increasing order; or dot products of pairs of bf16 elements. The sums of a block of K
 // may have scales of their own. Private to the library.
 
-#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMTILE_H
-#define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMTILE_H
+#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMTILE_H
+#define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMTILE_H
 
 #include "PackedGemmDetail.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -92,4 +92,4 @@ private:
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMTILE_H
+#endif // FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMTILE_H

@@ -4,7 +4,7 @@
 //
 // Entry points: capturing what streams are given as a graph.
 
-#include "Work.h"
+#include "../Work.h"
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 // The images that programs load: PTX text, cubins that carry their PTX, fat binaries, what cuLinkComplete
 // gave.
 
-#ifndef FP8EMU_DRIVER_IMAGE_H
-#define FP8EMU_DRIVER_IMAGE_H
+#ifndef FP8EMU_DRIVER_IMAGE_IMAGE_H
+#define FP8EMU_DRIVER_IMAGE_IMAGE_H
 
 #include "Cubin.h"
 
@@ -38,4 +38,4 @@ void checkIsCurrent(const Image &image, const std::function<const Kernel *(const
 
 } // namespace fp8emu::driver
 
-#endif // FP8EMU_DRIVER_IMAGE_H
+#endif // FP8EMU_DRIVER_IMAGE_IMAGE_H

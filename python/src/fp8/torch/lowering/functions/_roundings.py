@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._halves import HALVES, rounded
+from .._halves import HALVES, rounded
 
 aten = torch.ops.aten
 

@@ -4,8 +4,8 @@
 //
 // Fat binaries: PTX and machine code for several chips in one image, compressed or not.
 
-#ifndef FP8EMU_DRIVER_FATBINARY_H
-#define FP8EMU_DRIVER_FATBINARY_H
+#ifndef FP8EMU_DRIVER_IMAGE_FATBINARY_H
+#define FP8EMU_DRIVER_IMAGE_FATBINARY_H
 
 #include <string>
 #include <vector>
@@ -28,4 +28,4 @@ std::vector<FatEntry> readFatBinary(const char *image);
 
 } // namespace fp8emu::driver
 
-#endif // FP8EMU_DRIVER_FATBINARY_H
+#endif // FP8EMU_DRIVER_IMAGE_FATBINARY_H

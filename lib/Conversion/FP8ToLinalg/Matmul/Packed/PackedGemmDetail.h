@@ -5,8 +5,8 @@
 // The parts of a packed matmul: operands as matrices, functions that pack panels, the micro-kernel.
 // Private to the library.
 
-#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMDETAIL_H
-#define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMDETAIL_H
+#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMDETAIL_H
+#define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMDETAIL_H
 
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -206,4 +206,4 @@ mlir::func::CallOp callFunction(mlir::OpBuilder &builder, mlir::Location loc, ml
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMDETAIL_H
+#endif // FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMDETAIL_H

@@ -4,7 +4,7 @@
 //
 // Entry points: graphs made ready to run, running and changing them.
 
-#include "Work.h"
+#include "../Work.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 //
 // Entry points: graphs of work, their nodes and edges.
 
-#include "Work.h"
+#include "../Work.h"
 
 #include <algorithm>
 #include <fstream>

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._halves import in_f32
+
 aten = torch.ops.aten
 
 
@@ -57,7 +59,14 @@ def _clamp_max_by_tensor(x: Tensor, high: Tensor) -> Any:
     return torch.minimum(x, high)
 
 
+def _elu_backward(grad: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, x: Tensor) -> Tensor:
+    """NaN at NaN, as in the vectors of PyTorch's loops; the elements that these leave over have the gradient of positive numbers."""
+    negative = x + alpha * scale if is_result else alpha * scale * torch.exp(x * input_scale)
+    return torch.where(x > 0, grad * scale, grad * input_scale * negative)
+
+
 RULES: dict[Any, Callable[..., Any]] = {
+    aten.elu_backward.default: in_f32(_elu_backward),
     aten.maximum.default: _maximum,
     aten.minimum.default: _minimum,
     aten.clamp.default: _clamp,

@@ -4,8 +4,8 @@
 //
 // cubins: files of machine code, which may carry the PTX that they were made from.
 
-#ifndef FP8EMU_DRIVER_CUBIN_H
-#define FP8EMU_DRIVER_CUBIN_H
+#ifndef FP8EMU_DRIVER_IMAGE_CUBIN_H
+#define FP8EMU_DRIVER_IMAGE_CUBIN_H
 
 #include <cstddef>
 #include <map>
@@ -39,4 +39,4 @@ Cubin readCubin(const char *image, size_t bytes);
 
 } // namespace fp8emu::driver
 
-#endif // FP8EMU_DRIVER_CUBIN_H
+#endif // FP8EMU_DRIVER_IMAGE_CUBIN_H

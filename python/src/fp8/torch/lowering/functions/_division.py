@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._halves import HALVES, rounded
-from ._integers import wrapped
+from .._halves import HALVES, rounded
+from .._integers import wrapped
 
 aten = torch.ops.aten
 

@@ -5,8 +5,8 @@
 // The iteration space of a packed matmul: its dimensions and sizes, and the tasks that it is cut into.
 // Private to the library.
 
-#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMSPACE_H
-#define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMSPACE_H
+#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMSPACE_H
+#define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMSPACE_H
 
 #include "PackedGemmDetail.h"
 #include "fp8/Dialect/FP8/IR/ContractionDims.h"
@@ -101,4 +101,4 @@ private:
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMSPACE_H
+#endif // FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMSPACE_H

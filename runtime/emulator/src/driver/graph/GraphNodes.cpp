@@ -4,7 +4,7 @@
 //
 // Entry points: nodes of graphs, and what each of them does.
 
-#include "Work.h"
+#include "../Work.h"
 
 #include <algorithm>
 #include <tuple>

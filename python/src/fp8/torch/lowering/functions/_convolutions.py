@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ._halves import HALVES
+from .._halves import HALVES
 
 aten = torch.ops.aten
 

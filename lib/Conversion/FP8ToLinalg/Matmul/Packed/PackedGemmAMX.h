@@ -8,8 +8,8 @@
 // has the pairs at one index of K side by side, as for dot products. Tile registers hold the sums during 8
 // instructions along K; between, the sums lie in memory, in the L1 cache.
 
-#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMAMX_H
-#define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMAMX_H
+#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMAMX_H
+#define FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMAMX_H
 
 #include "PackedGemmDetail.h"
 
@@ -45,6 +45,11 @@ private:
   /// Returns where the sums of a tile of which `c` has all rows are: in `c`, else in `scratch`, which gets
   /// those of `c` unless `isFirst`.
   mlir::Value findSums(mlir::OpBuilder &builder, mlir::Value isWhole, mlir::Value isFirst);
+  /// Emits a loop over the rows of the tile that `c` has, and `build` for each vector of a row: the row of
+  /// the tile, the first column, and the place in `c`.
+  void forEachVector(
+      mlir::OpBuilder &builder,
+      llvm::function_ref<void(mlir::OpBuilder &, mlir::Value, int64_t, mlir::ArrayRef<mlir::Value>)> build);
   /// Copies the rows that `c` has, from `scratch` to `c` or back.
   void copyRows(mlir::OpBuilder &builder, bool toC);
   /// Sums the parts of the block from zero, one after the other, and adds each to the sums in `c`.
@@ -67,4 +72,4 @@ private:
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKEDGEMMAMX_H
+#endif // FP8_LIB_CONVERSION_FP8TOLINALG_MATMUL_PACKED_PACKEDGEMMAMX_H

@@ -107,16 +107,22 @@ void AMXTileBuilder::accumulate(OpBuilder &builder, Value sums, Value from, Valu
   addRange(middle, to, 1);
 }
 
-void AMXTileBuilder::copyRows(OpBuilder &builder, bool toC) {
-  auto type = VectorType::get(kSide, builder.getF32Type());
+void AMXTileBuilder::forEachVector(OpBuilder &builder,
+                                   function_ref<void(OpBuilder &, Value, int64_t, ArrayRef<Value>)> build) {
   auto loop = scf::ForOp::create(builder, loc, index(builder, 0), countRows(builder), index(builder, 1));
   OpBuilder body = OpBuilder::atBlockTerminator(loop.getBody());
   Value i = loop.getInductionVar(), position = sum(body, firstRow, i);
-  for (int64_t lane = 0; lane < tile.columns; lane += kSide) {
-    Value ofScratch[] = {i, index(body, lane)}, ofC[] = {position, sum(body, firstColumn, index(body, lane))};
+  for (int64_t lane = 0; lane < tile.columns; lane += kSide)
+    build(body, i, lane, {position, sum(body, firstColumn, index(body, lane))});
+}
+
+void AMXTileBuilder::copyRows(OpBuilder &builder, bool toC) {
+  auto type = VectorType::get(kSide, builder.getF32Type());
+  forEachVector(builder, [&](OpBuilder &body, Value i, int64_t lane, ArrayRef<Value> ofC) {
+    Value ofScratch[] = {i, index(body, lane)};
     Value moved = vector::LoadOp::create(body, loc, type, toC ? scratch : c, toC ? ofScratch : ofC);
     vector::StoreOp::create(body, loc, moved, toC ? c : scratch, toC ? ofC : ofScratch);
-  }
+  });
 }
 
 Value AMXTileBuilder::findSums(OpBuilder &builder, Value isWhole, Value isFirst) {
@@ -151,11 +157,7 @@ Value AMXTileBuilder::addScaled(OpBuilder &builder, Value i, int64_t lane, Value
 
 void AMXTileBuilder::addPart(OpBuilder &builder, Value isFirst) {
   auto type = VectorType::get(kSide, builder.getF32Type());
-  auto loop = scf::ForOp::create(builder, loc, index(builder, 0), countRows(builder), index(builder, 1));
-  OpBuilder body = OpBuilder::atBlockTerminator(loop.getBody());
-  Value i = loop.getInductionVar(), position = sum(body, firstRow, i);
-  for (int64_t lane = 0; lane < tile.columns; lane += kSide) {
-    Value ofC[] = {position, sum(body, firstColumn, index(body, lane))};
+  forEachVector(builder, [&](OpBuilder &body, Value i, int64_t lane, ArrayRef<Value> ofC) {
     Value added = vector::LoadOp::create(body, loc, type, scratch, ValueRange{i, index(body, lane)});
     auto branch = scf::IfOp::create(body, loc, type, isFirst, /*withElseRegion=*/true);
     OpBuilder first = OpBuilder::atBlockBegin(branch.thenBlock());
@@ -167,7 +169,7 @@ void AMXTileBuilder::addPart(OpBuilder &builder, Value isFirst) {
     Value old = vector::LoadOp::create(later, loc, type, c, ofC);
     scf::YieldOp::create(later, loc, addScaled(later, i, lane, added, old));
     vector::StoreOp::create(body, loc, branch.getResult(0), c, ofC);
-  }
+  });
 }
 
 void AMXTileBuilder::buildParts(OpBuilder &builder) {
