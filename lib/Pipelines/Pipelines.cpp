@@ -216,6 +216,7 @@ void fp8::buildBufferizePipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createExpandRows());
   manager.addNestedPass<func::FuncOp>(createFoldEmptyReshapes());
   addCleanUp(manager);
+  manager.addNestedPass<func::FuncOp>(createExpandSwitches());
   manager.addNestedPass<func::FuncOp>(createCollectElements());
   manager.addNestedPass<func::FuncOp>(createSeparateDestinations());
   manager.addNestedPass<func::FuncOp>(createBindResults());

@@ -107,6 +107,46 @@ def FoldEmptyReshapes : Pass<"fp8-fold-empty-reshapes", "mlir::func::FuncOp"> {
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::tensor::TensorDialect"];
 }
 
+def ExpandSwitches : Pass<"fp8-expand-switches", "mlir::func::FuncOp"> {
+  let summary = "turn switches that yield tensors into branches of two";
+  let description = [{
+    Before: any function.
+    After: an `scf.index_switch` with a tensor among its results is a nest of `scf.if`, in the
+    order of its cases. One-shot bufferization of LLVM 22 lets an operation overwrite the memory
+    of a tensor that a branch of a switch yields before the result of the switch is read; of
+    `scf.if` it knows that the result shares that memory.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-expand-switches))'
+    func.func @f(%i: index, %x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = scf.index_switch %i -> tensor<4xf32>
+      case 2 {
+        scf.yield %x : tensor<4xf32>
+      }
+      default {
+        scf.yield %y : tensor<4xf32>
+      }
+      return %0 : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%i: index, %x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %c2 = arith.constant 2 : index
+      %is = arith.cmpi eq, %i, %c2 : index
+      %0 = scf.if %is -> (tensor<4xf32>) {
+        scf.yield %x : tensor<4xf32>
+      } else {
+        scf.yield %y : tensor<4xf32>
+      }
+      return %0 : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::scf::SCFDialect"];
+}
+
 def SeparateDestinations : Pass<"fp8-separate-destinations", "mlir::func::FuncOp"> {
   let summary = "give every use of a tensor.empty a tensor.empty of its own";
   let description = [{
@@ -157,7 +197,8 @@ def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
 
     Destinations and carried arguments are `bufferization.writable`, all other arguments
     are not. Values that share memory with a carried argument are copied before the
-    argument is overwritten.
+    argument is overwritten. A tensor that a branch yields and that is used after it is
+    copied in the branch, as is a constant.
 
     Errors: types that cannot be an element type of a tensor, a result that is carried twice
     or by an argument of another type, an argument that is marked as a result but is not

@@ -209,18 +209,30 @@ static void saveOverwritten(func::FuncOp func, ArrayRef<BlockArgument> carriers)
   }
 }
 
-/// Copies constants that a branch yields: its result may share memory with an argument that another
-/// branch yields, which is overwritten at the end, and one-shot bufferization copies no yielded value.
-static void saveYieldedConstants(func::FuncOp func) {
+/// Returns whether something that may run after `branch` uses `value`, which is computed before it.
+static bool isUsedAfter(Value value, Operation *branch) {
+  if (branch->isAncestor(value.getParentRegion()->getParentOp()))
+    return false;
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    Operation *beside = branch->getBlock()->findAncestorOpInBlock(*user);
+    return !beside || (beside != branch && branch->isBeforeInBlock(beside));
+  });
+}
+
+/// Copies what a branch yields if that is a constant or used after the branch: its result may share
+/// memory with a result of the function or an argument, which is overwritten, and one-shot bufferization
+/// copies no yielded value.
+static void saveYielded(func::FuncOp func) {
   func.walk([](scf::YieldOp yield) {
-    if (!isa<scf::IfOp, scf::IndexSwitchOp>(yield->getParentOp()))
+    Operation *branch = yield->getParentOp();
+    if (!isa<scf::IfOp>(branch))
       return;
     OpBuilder builder(yield);
     for (OpOperand &operand : yield->getOpOperands()) {
-      auto type = dyn_cast<RankedTensorType>(operand.get().getType());
-      if (type && operand.get().getDefiningOp<arith::ConstantOp>())
-        operand.set(
-            bufferization::AllocTensorOp::create(builder, yield.getLoc(), type, ValueRange(), operand.get()));
+      Value value = operand.get();
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      if (type && (value.getDefiningOp<arith::ConstantOp>() || isUsedAfter(value, branch)))
+        operand.set(bufferization::AllocTensorOp::create(builder, yield.getLoc(), type, ValueRange(), value));
     }
   });
 }
@@ -256,7 +268,7 @@ struct BindResultsPass : public fp8::impl::BindResultsBase<BindResultsPass> {
     if (failed(carriers) || failed(addReturned(func, *carriers)))
       return signalPassFailure();
     saveOverwritten(func, *carriers);
-    saveYieldedConstants(func);
+    saveYielded(func);
     bind(func, *carriers);
   }
 
