@@ -44,46 +44,30 @@ def cubin(texts, kernels):
     return ident + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64 + len(body), 0x6005A04, 64, 0, 0, 64, count, count - 1) + body + headers
 
 
-def lz4(data):
-    """A block of LZ4: greedy matches of at least four bytes, as far back as they lie."""
-    def length(count):
-        return b"" if count < 15 else b"\xff" * ((count - 15) // 255) + bytes([(count - 15) % 255])
-
-    out, start, at, seen = b"", 0, 0, {}
-    while at + 12 < len(data):
-        before = seen.get(data[at:at + 4])
-        seen[data[at:at + 4]] = at
-        if before is None or at - before > 65535:
-            at += 1
-            continue
-        match = 4
-        while at + match + 5 < len(data) and data[before + match] == data[at + match]:
-            match += 1
-        literals = data[start:at]
-        out += bytes([min(len(literals), 15) << 4 | min(match - 4, 15)]) + length(len(literals)) + literals
-        out += struct.pack("<H", at - before) + length(match - 4)
-        at += match
-        start = at
-    literals = data[start:]
-    return out + bytes([min(len(literals), 15) << 4]) + length(len(literals)) + literals
+#: The library of each compression, and its function.
+LIBRARIES = {LZ4: ("liblz4.so.1", "LZ4_compress_default"), ZSTD: ("libzstd.so.1", "ZSTD_compress")}
 
 
-def zstd(data):
-    """Compressed by libzstd; None where there is none."""
+def compressed(data, flag):
+    """The data, compressed by the system's library; None where there is none."""
+    library, name = LIBRARIES[flag]
     try:
-        library = ctypes.CDLL("libzstd.so.1")
+        function = getattr(ctypes.CDLL(library), name)
     except OSError:
         return None
-    library.ZSTD_compress.restype = ctypes.c_size_t
     out = ctypes.create_string_buffer(len(data) + 1024)
-    count = library.ZSTD_compress(out, ctypes.c_size_t(len(out)), data, ctypes.c_size_t(len(data)), ctypes.c_int(3))
+    if flag == LZ4:
+        count = function(data, out, len(data), len(out))
+    else:
+        function.restype = ctypes.c_size_t
+        count = function(out, ctypes.c_size_t(len(out)), data, ctypes.c_size_t(len(data)), 3)
     return out.raw[:count]
 
 
 def entry(kind, arch, data, flag=0):
     """An entry of a fat binary; `flag` says how its content is to be compressed."""
     data += b"\0" if kind == PTX else b""
-    content = {0: lambda: data, LZ4: lambda: lz4(data), ZSTD: lambda: zstd(data)}[flag]()
+    content = compressed(data, flag) if flag else data
     padded = content + bytes(-len(content) % 8)
     return struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(padded), len(content) if flag else 0, 0, 0, 9, arch, 0, 0,
                        0x11 | flag, 0, len(data) if flag else 0) + padded

@@ -84,8 +84,8 @@ def test_machine_code_alone(bench, capfd):
 @on("reductions")
 @pytest.mark.parametrize("compression", [0, images.LZ4, images.ZSTD], ids=["plain", "lz4", "zstd"])
 def test_fat_binaries(bench, compression):
-    if compression == images.ZSTD and images.zstd(b"") is None:
-        pytest.skip("there is no libzstd.so.1")
+    if compression and images.compressed(b"", compression) is None:
+        pytest.skip(f"there is no {images.LIBRARIES[compression][0]}")
     code = images.entry(images.ELF, 89, images.cubin([], KERNELS), compression)
     entries = [images.entry(images.PTX, 80, numbered(1, "sm_80").encode(), compression),
                images.entry(images.PTX, 89, numbered(2).encode(), compression), code]
@@ -109,8 +109,8 @@ def test_a_fat_binary_for_other_chips(bench):
 @on("reductions")
 @pytest.mark.parametrize("compression", [0, images.LZ4, images.ZSTD], ids=["plain", "lz4", "zstd"])
 def test_damaged_fat_binaries(bench, compression):
-    if compression == images.ZSTD and images.zstd(b"") is None:
-        pytest.skip("there is no libzstd.so.1")
+    if compression and images.compressed(b"", compression) is None:
+        pytest.skip(f"there is no {images.LIBRARIES[compression][0]}")
     whole = images.fat_binary(images.entry(images.PTX, 89, numbered(2).encode(), compression))
     # The sizes of the entry: its header's, its content's, and those of compression.
     for at, value in ((20, 0xFFFFFF), (24, 1 << 20), (32, 1 << 20), (72, 1 << 20)):

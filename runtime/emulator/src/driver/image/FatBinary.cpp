@@ -8,6 +8,7 @@
 
 #include "Cubin.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <dlfcn.h>
@@ -47,66 +48,33 @@ T load(const char *from) {
   return out;
 }
 
-/// Bytes that are read one after the other.
-struct Cursor {
-  const char *next, *end;
-
-  uint8_t byte() {
-    if (next == end)
-      damaged();
-    return uint8_t(*next++);
-  }
-  /// A length of LZ4: one nibble, and bytes that are added while they are 255.
-  size_t length(unsigned nibble) {
-    size_t out = nibble;
-    for (uint8_t more = nibble == 15 ? 255 : 0; more == 255; out += more)
-      more = byte();
-    return out;
-  }
-};
-
-/// The last `distance` bytes again, and again from there, `count` in all.
-void repeat(std::string &out, size_t distance, size_t count) {
-  if (distance == 0 || distance > out.size())
-    damaged();
-  for (; count; --count)
-    out.push_back(out[out.size() - distance]);
+/// Returns the function `name` of a library of the system; throws what to install if it is not there.
+void *findDecompressor(const char *library, const char *name, const char *package) {
+  void *const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  void *const function = handle ? dlsym(handle, name) : nullptr;
+  if (!function)
+    throw ImageError(std::string("the fat binary is compressed, and there is no ") + library +
+                     ": install it (package " + package + "), or compile with nvcc -no-compress");
+  return function;
 }
 
-/// A block of LZ4: literals and matches in turn, literals at the end.
-std::string decodeLz4(Cursor from, size_t bytes) {
-  std::string out;
-  while (true) {
-    const uint8_t token = from.byte();
-    const size_t literals = from.length(token >> 4);
-    if (size_t(from.end - from.next) < literals || bytes - out.size() < literals)
-      damaged();
-    out.append(from.next, literals);
-    from.next += literals;
-    if (from.next == from.end)
-      break;
-    const size_t low = from.byte(), distance = low | size_t(from.byte()) << 8;
-    const size_t match = from.length(token & 15) + 4;
-    if (bytes - out.size() < match)
-      damaged();
-    repeat(out, distance, match);
-  }
-  if (out.size() != bytes)
+std::string decodeLz4(const char *from, size_t compressedBytes, size_t bytes) {
+  using Decompress = int (*)(const char *, char *, int, int);
+  static const auto decompress =
+      reinterpret_cast<Decompress>(findDecompressor("liblz4.so.1", "LZ4_decompress_safe", "liblz4-1"));
+  std::string out(bytes, '\0');
+  if (decompress(from, out.data(), int(compressedBytes), int(bytes)) != int(bytes))
     damaged();
   return out;
 }
 
-std::string decodeZstd(const Cursor &from, size_t bytes) {
-  static void *const library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+std::string decodeZstd(const char *from, size_t compressedBytes, size_t bytes) {
   using Decompress = size_t (*)(void *, size_t, const void *, size_t);
-  const auto decompress = library ? reinterpret_cast<Decompress>(dlsym(library, "ZSTD_decompress")) : nullptr;
-  if (!decompress)
-    throw ImageError(
-        "the fat binary is compressed by zstd, and there is no libzstd.so.1: install it (package "
-        "libzstd1), or compile with nvcc -compress-mode=speed");
+  static const auto decompress =
+      reinterpret_cast<Decompress>(findDecompressor("libzstd.so.1", "ZSTD_decompress", "libzstd1"));
   std::string out(bytes, '\0');
   // An error is a number that is too large.
-  if (decompress(out.data(), bytes, from.next, size_t(from.end - from.next)) != bytes)
+  if (decompress(out.data(), bytes, from, compressedBytes) != bytes)
     damaged();
   return out;
 }
@@ -116,11 +84,9 @@ std::string contentOf(const EntryHeader &entry, const char *from) {
   constexpr uint64_t kMost = uint64_t(1) << 30;
   if (!(entry.flags & (kLz4 | kZstd)))
     return std::string(from, entry.bytes);
-  if (entry.compressedBytes > entry.bytes || entry.uncompressedBytes > kMost)
+  if (entry.compressedBytes > std::min(entry.bytes, kMost) || entry.uncompressedBytes > kMost)
     damaged();
-  const Cursor compressed{from, from + entry.compressedBytes};
-  return entry.flags & kLz4 ? decodeLz4(compressed, entry.uncompressedBytes)
-                            : decodeZstd(compressed, entry.uncompressedBytes);
+  return (entry.flags & kLz4 ? decodeLz4 : decodeZstd)(from, entry.compressedBytes, entry.uncompressedBytes);
 }
 
 } // namespace

@@ -22,7 +22,7 @@ struct FatEntry {
 
 /// Whether an image is a fat binary, or the wrapper around one that nvcc puts into programs.
 bool isFatBinary(const char *image);
-/// The entries, decompressed (LZ4; zstd where the system has libzstd.so.1). Entries of other kinds are
+/// The entries, decompressed by liblz4.so.1 or libzstd.so.1 of the system. Entries of other kinds are
 /// left out. Throws ImageError (Cubin.h).
 std::vector<FatEntry> readFatBinary(const char *image);
 
