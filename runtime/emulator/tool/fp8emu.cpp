@@ -5,6 +5,7 @@
 // fp8emu run PROGRAM …: the program, with the emulator for its CUDA driver. The program is found as a
 // shell finds it; the emulator, beside this tool.
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -78,8 +79,7 @@ int run(char **arguments) {
   setenv("TRITON_LIBCUDA_PATH", folder.c_str(), 1);
   setenv("FP8EMU_SUMMARY", "1", 1);
   execvp(*arguments, arguments);
-  std::fprintf(stderr, "fp8emu: %s cannot be run: ", *arguments);
-  std::perror(nullptr);
+  std::fprintf(stderr, "fp8emu: %s cannot be run: %s\n", *arguments, std::strerror(errno));
   return 127;
 }
 
