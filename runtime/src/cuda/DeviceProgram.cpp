@@ -102,6 +102,16 @@ std::string versionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+/// The options by which a driver writes the reason of an error to a buffer.
+struct JitLog {
+  template <size_t Size>
+  explicit JitLog(char (&buffer)[Size]) : values{buffer, reinterpret_cast<void *>(Size - 1)} {}
+
+  static constexpr unsigned count = 2;
+  int options[count] = {5, 6}; // CU_JIT_ERROR_LOG_BUFFER, …_SIZE_BYTES
+  void *values[count];
+};
+
 void checkDriver(const Driver &driver, uint32_t ptxVersion) {
   int needed = driverForPtx(ptxVersion), present = driver.version();
   if (present < needed)
@@ -167,20 +177,21 @@ void DeviceProgram::load(const fp8rt_device_image &image) {
 
 /// Returns false if the device or the driver is not one for this machine code; PTX may do then.
 bool DeviceProgram::loadMachineCode(const fp8rt_device_image &image) {
-  CUresult code = gpu->driver().moduleLoadDataEx(&module, image.cubin, 0, nullptr, nullptr);
+  char reason[256] = ""; // Not for users: where it is left out, the emulator writes it to standard error.
+  JitLog log(reason);
+  CUresult code = gpu->driver().moduleLoadDataEx(&module, image.cubin, log.count, log.options, log.values);
   if (code == CUDA_ERROR_OUT_OF_MEMORY)
     gpu->driver().check(code, "the kernels cannot be loaded on " + gpu->name());
   return code == CUDA_SUCCESS;
 }
 
 void DeviceProgram::loadText(const fp8rt_device_image &image) {
-  char log[4096] = "";
-  int options[] = {5, 6}; // CU_JIT_ERROR_LOG_BUFFER, …_SIZE_BYTES
-  void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
-  CUresult code = gpu->driver().moduleLoadDataEx(&module, image.ptx, 2, options, values);
+  char text[4096] = "";
+  JitLog log(text);
+  CUresult code = gpu->driver().moduleLoadDataEx(&module, image.ptx, log.count, log.options, log.values);
   if (code == CUDA_SUCCESS)
     return;
-  std::string reason = log;
+  std::string reason = text;
   while (!reason.empty() && std::isspace(static_cast<unsigned char>(reason.back())))
     reason.pop_back();
   gpu->driver().check(code, "the driver cannot compile the library's kernels for " + gpu->name() +

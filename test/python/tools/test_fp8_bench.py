@@ -213,7 +213,7 @@ def test_products_beside_a_peer(bench, peer, tmp_path):
     assert "fp8-mlir 0.1.0, JAX 9.9" in done.stdout and "Left out: PyTorch" in done.stdout
     read = json.loads(file.read_text())
     row = read["rows"]["8 x 16 x 32"]
-    assert set(row) == {"f32", "bf16", "FP8", "XLA f32", "XLA bf16"}
+    assert set(row) == {"f32", "bf16", "FP8", "FP8, subnormal", "XLA f32", "XLA bf16"}
     assert row["XLA f32"] == pytest.approx(8 * 16 * 32 * 1e-9)  # 2 M N K in the 2 seconds that the peer says
     assert read["times_as_fast"]["XLA bf16"]["rows"]["8 x 16 x 32"]["FP8"] == pytest.approx(row["FP8"] / row["XLA bf16"])
     assert read["left_out"] == ["PyTorch, which is not here (--install=torch, or --torch-python=PYTHON)"]
@@ -286,7 +286,7 @@ def test_type_without_fast_code_is_left_out(bench, peer, tmp_path):
     done = bench("products", "--shapes=4x4x4", "--rounds=1", "--seconds=0.001", "--with=torch", f"--torch-python={path}", f"--json={file}")
     assert done.returncode == 0, done.stderr
     read = json.loads(file.read_text())
-    assert set(read["rows"]["4 x 4 x 4"]) == {"f32", "bf16", "FP8", "PyTorch f32"}
+    assert set(read["rows"]["4 x 4 x 4"]) == {"f32", "bf16", "FP8", "FP8, subnormal", "PyTorch f32"}
     assert read["left_out"] == ["PyTorch bf16, which has no fast code for the instructions of this processor"]
 
 

@@ -59,6 +59,16 @@ std::string fp8emu::driver::readFile(const char *path) {
   return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
 }
 
+/// The reason goes to the log or, where the program takes none, to standard error: some try one image after
+/// the other.
+[[noreturn]] static void refuseImage(Driver &driver, const JitOptions &options, const ImageError &error) {
+  if (options.buffer)
+    options.log(error.what());
+  else
+    driver.report(error.what());
+  fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
+}
+
 Image fp8emu::driver::readImage(Driver &driver, const void *bytes, size_t size, const JitOptions &options,
                                 const Context *context) {
   require(bytes);
@@ -66,9 +76,7 @@ Image fp8emu::driver::readImage(Driver &driver, const void *bytes, size_t size, 
     return readImage(static_cast<const char *>(bytes), size,
                      [&](const std::string &target) { return isForUs(driver, target, context); });
   } catch (const ImageError &error) {
-    options.log(error.what());
-    driver.report(error.what());
-    fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
+    refuseImage(driver, options, error);
   }
 }
 
@@ -90,9 +98,7 @@ LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *bytes, cons
     driver.report(std::string("PTX line ") + error.what());
     fail(CUDA_ERROR_INVALID_PTX);
   } catch (const ImageError &error) {
-    options.log(error.what());
-    driver.report(error.what());
-    fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
+    refuseImage(driver, options, error);
   }
   for (const fp8emu::Kernel &loaded : module->module->kernels()) {
     KernelHandle &kernel = module->kernels[loaded.name];

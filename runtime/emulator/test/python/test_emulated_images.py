@@ -45,7 +45,7 @@ def number_of(bench, image, load="cuModuleLoadData"):
 
 
 def reason(bench, image):
-    """Why the image is refused: what the log says, and standard error too."""
+    """Why the image is refused: what the log says."""
     log, module = ctypes.create_string_buffer(4096), pointer()
     options, values = (integer * 2)(5, 6), (pointer * 2)(ctypes.addressof(log), len(log))
     with pytest.raises(DriverError) as error:
@@ -77,6 +77,10 @@ def test_machine_code_alone(bench, capfd):
     for image in (images.cubin([], KERNELS), images.fat_binary(images.entry(images.ELF, 90, images.cubin([], KERNELS)))):
         text = reason(bench, image)
         assert "machine code" in text and "give it PTX" in text and "ptxas -lineinfo" in text
+        assert not capfd.readouterr().err
+        # Without a log the reason goes to standard error.
+        with pytest.raises(DriverError):
+            bench.call("cuModuleLoadData", ref(pointer()), image)
         assert text in capfd.readouterr().err
     assert "no cubin" in reason(bench, b"\x7fELF" + bytes(60))
 
