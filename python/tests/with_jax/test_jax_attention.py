@@ -66,6 +66,10 @@ def check(form, dtype, tokens, recipe):
 @pytest.mark.parametrize("form", jax_attention.FUSED, ids=lambda form: form.__name__)
 def test_fused(form, dtype, tokens):
     (site,) = check(form, dtype, tokens, "none")
+    if tokens == 1 and not site.is_fused:
+        # JAX knows that the softmax of one score is 1.
+        assert site.reason == "no softmax is between its products"
+        return
     assert site.is_fused, site.reason
     assert site.score_bytes > 0
 

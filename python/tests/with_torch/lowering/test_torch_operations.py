@@ -206,15 +206,43 @@ def test_limits_and_extremes_keep_nan(dtype):
         torch.testing.assert_close(got, want, rtol=2**-8 if dtype == torch.bfloat16 else 1e-6, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("function", [F.elu, F.celu, F.selu, lambda x: F.elu(x * 1, alpha=0.5, inplace=True)], ids=["elu", "celu", "selu", "in place"])
-def test_gradients_of_elu_at_nan_are_nan(function):
-    """In each place; PyTorch's are NaN where its loops take vectors, which is all but the end of a tensor."""
+ACTIVATIONS = {
+    "elu": F.elu, "celu": F.celu, "selu": F.selu, "elu in place": lambda x: F.elu(x * 1, alpha=0.5, inplace=True), "hardtanh": F.hardtanh,
+    "relu6": F.relu6, "hardsigmoid": F.hardsigmoid, "hardswish": F.hardswish, "leaky_relu": F.leaky_relu, "softplus": F.softplus,
+    "softshrink": F.softshrink, "logsigmoid": F.logsigmoid, "mish": F.mish, "silu": F.silu, "gelu": F.gelu,
+    "softsign": F.softsign, "clamp": lambda x: x.clamp(-1, 1), "abs": torch.abs, "threshold": lambda x: F.threshold(x, 0.1, 20),
+    "huber": lambda x: F.huber_loss(x, torch.zeros_like(x), reduction="none"),
+    "smooth l1": lambda x: F.smooth_l1_loss(x, torch.zeros_like(x), reduction="none"), "smooth l1, mean": lambda x: F.smooth_l1_loss(x, torch.zeros_like(x)),
+    "smooth l1, beta": lambda x: F.smooth_l1_loss(x, torch.zeros_like(x), reduction="sum", beta=0.5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_gradients_of_activations_at_edges(name):
+    """NaN among them. PyTorch's loops take vectors of 32 numbers, and treat NaN otherwise in what these leave over."""
     torch._dynamo.reset()
-    x = torch.cat([torch.full((5,), math.nan), torch.tensor([-1.0, -0.0, 0.0, 1.0, 3.0])]).requires_grad_()
+    function, edges = ACTIVATIONS[name], torch.tensor([math.nan, -math.inf, -3.5, -1.5, -0.25, -0.0, 0.0, 0.25, 1.5, 3.5, math.inf])
+    x = edges.repeat_interleave(32).requires_grad_()
     (want,) = torch.autograd.grad(function(x).sum(), x)
     (got,) = torch.autograd.grad(torch.compile(function, backend=fp8.torch.backend("none"), fullgraph=True)(x).sum(), x)
-    assert got[:5].isnan().all()
-    torch.testing.assert_close(got[5:], want[5:], rtol=1e-6, atol=0)
+    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-7, equal_nan=True)
+
+
+IDENTITIES = {"same": lambda x: x, "clone": torch.clone, "detach": torch.detach, "view": lambda x: x.view(-1), "sum": lambda x: x + 0, "f32": torch.Tensor.float}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int32], ids=str)
+@pytest.mark.parametrize("comparison", ["eq", "ne", "lt", "le", "gt", "ge"])
+def test_comparisons_of_a_tensor_with_itself(comparison, dtype):
+    """`x == x` is a common check for NaN."""
+    torch._dynamo.reset()
+    x = torch.tensor([0.0, 1.0, -1.0] if dtype == torch.int32 else [math.nan, 1.0, 0.0, -math.nan]).to(dtype)
+
+    def compare(x):
+        return [getattr(torch, comparison)(same(x), x) for same in IDENTITIES.values()] + [torch.where(getattr(x, comparison)(x), 1.0, 2.0)]
+
+    for got, want in zip(torch.compile(compare, backend=fp8.torch.backend("none"), fullgraph=True)(x), compare(x), strict=True):
+        assert torch.equal(got, want)
 
 
 def test_an_index_out_of_range_is_an_error_of_the_call():

@@ -35,10 +35,9 @@ _MORE = [
     aten._adaptive_avg_pool2d, aten._euclidean_dist, aten._log_softmax, aten._native_batch_norm_legit, aten._native_batch_norm_legit.no_stats,
     aten._native_batch_norm_legit_functional, aten._native_batch_norm_legit_no_training, aten._prelu_kernel_backward, aten._to_copy,
     aten.addmm, aten.addmv, aten.dist, aten.max_pool3d_with_indices, aten.cudnn_batch_norm_backward, aten.diag, aten.full, aten.glu_backward,
-    aten.grid_sampler_2d, aten.hardswish_backward, aten.huber_loss_backward, aten.leaky_relu_backward, aten.logsumexp, aten.mse_loss_backward,
+    aten.grid_sampler_2d, aten.huber_loss_backward, aten.leaky_relu_backward, aten.logsumexp, aten.mse_loss_backward,
     aten.native_batch_norm_backward, aten.native_dropout_backward, aten.native_group_norm, aten.native_group_norm_backward,
     aten.gelu, aten.gelu_backward, aten.native_layer_norm, aten.scaled_dot_product_attention, aten.select_scatter, aten.silu_backward,
-    aten.smooth_l1_loss_backward,
     aten._batch_norm_with_update, aten._batch_norm_with_update_functional, aten.batch_norm_backward,
     aten.narrow_copy, aten.permute_copy, aten.unbind_copy, aten.view_copy,
     aten.softplus_backward, aten.squeeze.dims, aten.upsample_bilinear2d.vec, aten.upsample_nearest2d,
@@ -47,8 +46,8 @@ _MORE = [
 
 # Decompositions that round every operation to the type of the tensors, where PyTorch's kernels round once.
 _ROUNDED_ONCE = (
-    aten.addcdiv, aten.addcmul, aten.gelu_backward, aten.hardswish_backward, aten.leaky_relu_backward, aten.lerp,
-    aten._log_softmax_backward_data, aten.mish_backward, aten.sigmoid_backward, aten.silu_backward, aten.smooth_l1_loss_backward,
+    aten.addcdiv, aten.addcmul, aten.gelu_backward, aten.leaky_relu_backward, aten.lerp,
+    aten._log_softmax_backward_data, aten.mish_backward, aten.sigmoid_backward, aten.silu_backward,
     aten._softmax_backward_data, aten.softplus_backward, aten.tanh_backward,
 )  # fmt: skip
 

@@ -203,12 +203,12 @@ class _Windows(NamedTuple):
         for dim, size in enumerate(self.kernel):
             x = x.narrow(2 * dim + 3, 0, size)
         places, inner = range(2, x.dim(), 2), range(3, x.dim(), 2)
-        return x.permute(0, *places, 1, *inner).reshape(-1, x.shape[1] * math.prod(self.kernel))
+        return x.permute(0, *places, 1, *inner).reshape(x.shape[0] * math.prod(self.counts), x.shape[1] * math.prod(self.kernel))
 
     def image_of(self, rows: Tensor, batch: int) -> Tensor:
         """[batch, channels, *image] of [batch · counts, channels · kernel], zeros between the windows."""
         dims = len(self.kernel)
-        x = rows.reshape(batch, *self.counts, -1, *self.kernel)
+        x = rows.reshape(batch, *self.counts, rows.shape[1] // math.prod(self.kernel), *self.kernel)
         x = x.permute(0, dims + 1, *[place for dim in range(dims) for place in (1 + dim, dims + 2 + dim)])
         x = _pad(x, [width for size, step in reversed([*zip(self.kernel, self.stride)]) for width in (0, step - size, 0, 0)])
         x = x.reshape(*x.shape[:2], *[count * step for count, step in zip(self.counts, self.stride)])
@@ -221,7 +221,7 @@ def _pad(x: Tensor, widths: list[int]) -> Tensor:
 
 def _places_as_rows(x: Tensor) -> Tensor:
     """[batch · space, channels] of [batch, channels, *space]."""
-    return x.movedim(1, -1).reshape(-1, x.shape[1])
+    return x.movedim(1, -1).reshape(x.shape[0] * math.prod(x.shape[2:]), x.shape[1])
 
 
 def _product(x: Tensor, y: Tensor, bias: Tensor | None) -> Tensor:
@@ -236,13 +236,13 @@ def _by_windows(x: Tensor, weight: Tensor, bias: Tensor | None, windows: _Window
     result = _product(windows.rows(x), weight.flatten(1).t(), bias)
     if bias is not None:
         result = (result + _wide(bias)).to(x.dtype)
-    return result.reshape(x.shape[0], *windows.counts, -1).movedim(-1, 1)
+    return result.reshape(x.shape[0], *windows.counts, weight.shape[0]).movedim(-1, 1)
 
 
 def _from_windows(x: Tensor, weight: Tensor, bias: Tensor | None, windows: _Windows) -> Tensor:
     """A transposed convolution of `x`, or the gradient of a convolution's input by that of its result, `x`; weight: [channels of x, others, *kernel]."""
     result = windows.image_of(_product(_places_as_rows(x), weight.flatten(1), bias), x.shape[0])
-    return result if bias is None else (result + _wide(bias).reshape(-1, *[1] * len(windows.kernel))).to(x.dtype)
+    return result if bias is None else (result + _wide(bias).reshape(bias.shape[0], *[1] * len(windows.kernel))).to(x.dtype)
 
 
 def _windows_backward(grad: Tensor, x: Tensor, weight: Tensor, windows: _Windows, mask: Sequence[bool]) -> tuple[Tensor | None, ...]:

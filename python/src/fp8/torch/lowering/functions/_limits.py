@@ -1,7 +1,10 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Decompositions of limits and extremes of floats, in which NaN stays NaN: torch-mlir's forms take the other operand."""
+"""Decompositions of comparisons, limits and extremes of floats by what they do with NaN.
+
+torch-mlir folds `x == x` to true, and its limits and extremes take the other operand.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,10 @@ from torch import Tensor
 from .._halves import in_f32
 
 aten = torch.ops.aten
+
+
+def _equal(x: Tensor, y: Tensor) -> Any:
+    return (x != y).logical_not() if x.is_floating_point() and y.is_floating_point() else NotImplemented
 
 
 def _maximum(x: Tensor, y: Tensor) -> Any:
@@ -59,14 +66,37 @@ def _clamp_max_by_tensor(x: Tensor, high: Tensor) -> Any:
     return torch.minimum(x, high)
 
 
+# Gradients at NaN: as in the vectors of PyTorch's loops. The elements that these leave over at the end of a tensor have others.
+
+
 def _elu_backward(grad: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, x: Tensor) -> Tensor:
-    """NaN at NaN, as in the vectors of PyTorch's loops; the elements that these leave over have the gradient of positive numbers."""
     negative = x + alpha * scale if is_result else alpha * scale * torch.exp(x * input_scale)
     return torch.where(x > 0, grad * scale, grad * input_scale * negative)
 
 
+def _hardtanh_backward(grad: Tensor, x: Tensor, low: float, high: float) -> Tensor:
+    return torch.where((x > low) & (x < high), grad, torch.zeros((), dtype=grad.dtype))
+
+
+def _hardswish_backward(grad: Tensor, x: Tensor) -> Tensor:
+    between = torch.where(x > 3, grad, grad * (x / 3 + 0.5))
+    return torch.where(x < -3, torch.zeros((), dtype=grad.dtype), between)
+
+
+def _smooth_l1_loss_backward(grad: Tensor, x: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
+    """The sign of NaN is 0, and the gradient NaN."""
+    difference = x - target
+    scale = grad / x.numel() if reduction == 1 else grad
+    slope = torch.where(difference.abs() < beta, difference / beta if beta else difference, difference.sign())
+    return scale * torch.where(difference.isnan(), difference, slope)
+
+
 RULES: dict[Any, Callable[..., Any]] = {
     aten.elu_backward.default: in_f32(_elu_backward),
+    aten.hardtanh_backward.default: _hardtanh_backward,
+    aten.hardswish_backward.default: in_f32(_hardswish_backward),
+    aten.smooth_l1_loss_backward.default: in_f32(_smooth_l1_loss_backward),
+    aten.eq.Tensor: _equal,
     aten.maximum.default: _maximum,
     aten.minimum.default: _minimum,
     aten.clamp.default: _clamp,
