@@ -43,7 +43,7 @@ void expandComputeScale(OpBuilder &builder, ComputeScaleOp op) {
   build(s);
 }
 
-/// Names the loops between `before`, which may be null, and `op` after `op` (KernelMarks.h).
+/// Names the loops between `before`, which may be null, and `op` after `op` (fp8.computes in Marks.def).
 void markLoops(Operation *before, Operation *op) {
   auto word = StringAttr::get(op->getContext(), op->getName().stripDialect());
   Operation *first = before ? before->getNextNode() : &op->getBlock()->front();

@@ -26,7 +26,7 @@ namespace fp8 {
 #define GEN_PASS_DEF_CONVERTFP8TOLINALG
 #include "fp8/Conversion/Passes.h.inc"
 
-/// Returns the word for the code that `op` becomes (KernelMarks.h). Of a matmul that is the code
+/// Returns the word for the code that `op` becomes (fp8.computes in Marks.def). Of a matmul that is the code
 /// after the sums; packing has words of its own.
 static StringRef getComputes(Operation *op) {
   return isa<MatmulOp, ScaledMatmulOp, GroupedMatmulOp, ScaledGroupedMatmulOp>(op)

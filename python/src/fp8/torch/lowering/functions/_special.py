@@ -108,7 +108,7 @@ def _zeta(x: Tensor, q: Tensor) -> Tensor:
     of_negative = _zeta_of_positive(x, first) + odd * (_zeta_of_positive(x, 1 - first) - _zeta_of_positive(x, 1 - torch.where(q < 0, q, first)))
     result = torch.where(q < 0, torch.where(x == x.floor(), of_negative, torch.full_like(x, math.nan)), _zeta_of_positive(x, q))
     result = torch.where((q <= 0) & (q == q.floor()) | (x == 1), torch.full_like(x, math.inf), result)
-    return torch.where(x < 1, torch.full_like(x, math.nan), result)
+    return torch.where((x < 1) | q.isposinf(), torch.full_like(x, math.nan), result)
 
 
 def _zeta_of_positive(x: Tensor, q: Tensor) -> Tensor:
@@ -177,7 +177,11 @@ def _polygamma(n: int, x: Tensor) -> Tensor:
         derivative = derivative * cotangent + coefficient
     of_negative = (-1) ** n * of_positive - math.pi ** (n + 1) * derivative
     at_poles = torch.full((), math.nan if n == 0 else (-1) ** (n + 1) * math.inf, dtype=torch.float64)
-    return torch.where(x < 0, torch.where(angle == 0, at_poles, of_negative), of_positive)
+    result = torch.where(x < 0, torch.where(angle == 0, at_poles, of_negative), of_positive)
+    if n < 2:
+        return result
+    # As Hurwitz' zeta function of infinity in PyTorch.
+    return torch.where(x.isinf(), torch.where(x < 0, at_poles, torch.full_like(x, math.nan)), result)
 
 
 def _polygamma_of_positive(n: int, x: Tensor) -> Tensor:
