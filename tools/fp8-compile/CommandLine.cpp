@@ -75,7 +75,7 @@ struct Options {
       "print-support", cl::ValueOptional, cl::value_desc("text|json"), cl::cat(category),
       cl::desc("Only print which recipes every target has code for, and which code or instruction")};
   cl::opt<bool> remarks{"remarks", cl::cat(category),
-                        cl::desc("Print what has no kernel of its own on a GPU, and why")};
+                        cl::desc("Print which fusions and kernels were declined where, and why")};
   std::vector<CompilerOption> compiler;
 
   Options() {

@@ -91,6 +91,16 @@ def test_lib_readme_knows_every_source_file():
     assert not sorted(name(p) for p in files if p.stem.replace("Ops", "") not in text)
 
 
+def test_lib_readme_names_files_that_exist():
+    """Names of sources, with braces as in `Folder/{One,Other}.cpp`."""
+    text = (ROOT / "lib/README.md").read_text()
+    groups = re.findall(r"(\w*)\{([\w,]+)\}(\w*\.\w+)", text)
+    names = {f"{head}{middle}{end}" for head, middles, end in groups for middle in middles.split(",")}
+    names |= set(re.findall(r"(?<![\w}])\w+\.(?:cpp|h|td|def)\b", text))
+    known = {p.name for folder in ("include", "lib", "runtime") for p in (ROOT / folder).rglob("*.*")}
+    assert not sorted(names - known)
+
+
 def test_emulator_readme_knows_every_source_file():
     folder = ROOT / "runtime/emulator"
     documents = [folder / "README.md", folder / "src/num/README.md"]
