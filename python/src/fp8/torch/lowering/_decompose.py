@@ -268,7 +268,9 @@ def _copy_strided(x: Tensor, stride: Sequence[int]) -> Tensor:
 
 
 def _number_minus(other: Callable[..., Any] | None, x: Tensor, number: float, alpha: float = 1) -> Any:
-    """Of f64 as a sum: torch-mlir rounds the number to f32."""
+    """Of f64 as a sum: torch-mlir rounds the number to f32. Beside a factor eager PyTorch rounds it to bf16 and f16."""
+    if x.dtype in _halves.HALVES and alpha != 1:
+        number = _halves.rounded(number, x.dtype)
     if x.dtype != torch.float64:
         return other(x, number, alpha) if other is not None else NotImplemented
     return torch.add(-(x * alpha), number)

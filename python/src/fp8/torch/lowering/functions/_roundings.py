@@ -10,6 +10,7 @@ so that eager PyTorch and compiled code have the same bits. Operations on bf16 a
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,10 +42,26 @@ def _for_halves(rule: Callable[..., Any], other: Callable[..., Any] | None) -> C
 
 def _pow(x: Tensor, exponent: float) -> Any:
     """Cubes and inverse squares are products, of f16 in f32."""
+    if x.dtype in HALVES and (result := _with_rounded_numbers(aten.pow.Tensor_Scalar, x, exponent)) is not NotImplemented:
+        return result
     if isinstance(exponent, bool) or exponent not in (3, -2) or not x.is_floating_point():
         return NotImplemented
     wide = x.float() if x.dtype == torch.float16 else x
     return (wide * wide * wide if exponent == 3 else 1 / (wide * wide)).to(x.dtype)
+
+
+def _with_rounded_numbers(op: Any, *arguments: Any, **options: Any) -> Any:
+    """Numbers get the type of the tensor beside them."""
+    dtype = next(a.dtype for a in arguments if isinstance(a, Tensor))
+    numbers = [rounded(a, dtype) if isinstance(a, (int, float)) and not isinstance(a, bool) else a for a in arguments]
+    if all(a is b or isinstance(a, (int, float)) and (a == b or math.isnan(a)) for a, b in zip(arguments, numbers)):
+        return NotImplemented
+    return op(*numbers, **options)
+
+
+def _add_multiple(op: Any, x: Tensor, y: Any, *, alpha: float = 1) -> Any:
+    """A number that a factor multiplies is rounded; one that is added alone is not."""
+    return NotImplemented if alpha == 1 else _with_rounded_numbers(op, x, y, alpha=alpha)
 
 
 def _mse_loss(x: Tensor, y: Tensor, reduction: int = _MEAN) -> Tensor:
@@ -171,8 +188,11 @@ _NORMS: dict[Any, Callable[..., Any]] = {
     aten.native_group_norm_backward.default: _group_norm_backward,
 }
 
+_COMPARISONS = [op.Scalar for op in (aten.eq, aten.ne, aten.lt, aten.le, aten.gt, aten.ge)]
 _xlog1py = aten.special_xlog1py
 _HALVES: dict[Any, Callable[..., Any]] = {
+    **{op: functools.partial(_add_multiple, op) for op in (aten.add.Tensor, aten.add.Scalar, aten.sub.Tensor, aten.sub.Scalar)},
+    **{op: functools.partial(_with_rounded_numbers, op) for op in (*_COMPARISONS, aten.pow.Scalar)},
     aten.mse_loss.default: _mse_loss,
     aten.mse_loss_backward.default: _mse_loss_backward,
     aten.huber_loss_backward.default: _huber_loss_backward,
