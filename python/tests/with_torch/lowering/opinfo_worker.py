@@ -31,8 +31,9 @@ TYPES = (torch.float32, torch.int64, torch.bool, torch.int32, torch.bfloat16, to
 WITHOUT_VALUES = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
 #: Operations whose kernels for bf16 and f16 round in between, or compute otherwise than those for f32.
 IN_HALVES = set(
-    """addcdiv addcmul addr div floor_divide fmod ldexp logit nn.functional.huber_loss nn.functional.mse_loss remainder scatter_reduce
-    special.entr special.xlog1py xlogy""".split()
+    """add addcdiv addcmul addr dist div floor_divide fmod ge ldexp logit lt mean nn.functional.adaptive_avg_pool2d nn.functional.embedding_bag
+    nn.functional.huber_loss nn.functional.mse_loss nn.functional.pairwise_distance norm pow remainder rsub scatter_reduce special.entr
+    special.xlog1py sub xlogy""".split()
 )
 #: Limits of differences in f32, of the largest number. PyTorch's formula for the gradient of sinc divides a difference of nearly
 #: equal numbers by a small one: an error in the last place of a sine is 6e-8 / x.
@@ -83,7 +84,7 @@ def chosen(row: str, word: str | None) -> list:
 
 
 def run(function, op, samples: list, dtype: torch.dtype) -> list:
-    """The results of the function for all samples, and the gradients of their floats."""
+    """The results of the function for all samples, and the gradients of their floats; cotangents are numbers of the type."""
     torch.manual_seed(0)
     calls = [[_pytree.tree_map(fresh, (sample.input, *sample.args)), _pytree.tree_map(fresh, sample.kwargs)] for sample in samples]
 
@@ -95,7 +96,7 @@ def run(function, op, samples: list, dtype: torch.dtype) -> list:
     outputs = [result for result in results if isinstance(result, torch.Tensor) and result.requires_grad]
     gradients: list = []
     if inputs and outputs:
-        weights = [torch.linspace(0.5, 1.5, o.numel()).reshape(o.shape).to(o.dtype) for o in outputs]
+        weights = [torch.linspace(0.5, 1.5, o.numel()).reshape(o.shape).to(dtype).to(o.dtype) for o in outputs]
         gradients = list(torch.autograd.grad(outputs, inputs, weights, allow_unused=True))
         gradients = [torch.zeros_like(i) if g is None else g for i, g in zip(inputs, gradients)]
     return [r.detach() if isinstance(r, torch.Tensor) else r for r in results + gradients]
@@ -108,9 +109,10 @@ def fresh(value):
 def difference(want, got, exact=None, limit_of_f32=2e-5) -> str | None:
     """How a result differs by more than sums in another order and other libraries of functions make; None where it does not.
 
-    Of f32 that is, if no limit is given, 2e-5 of the largest number, some hundred units in the last place, unless it is nearer to PyTorch's result in
-    f64, `exact`, or PyTorch's own in f32 has no digit: at poles and large arguments that has few. Of bf16 and f16, that are computed
-    in f32 and rounded, one element of fifty may be rounded to its neighbour.
+    Of f32 that is, if no limit is given, 2e-5 of the largest number, some hundred units in the last place. Of bf16 and f16,
+    that are computed in f32 and rounded, one element of fifty may be rounded to its neighbour. Elements are right too that
+    are nearer to PyTorch's result in f64, `exact`, and where PyTorch's own has no digit: at poles and large arguments f32
+    has few, and kernels for bf16 and f16 may round in between.
     """
     if not isinstance(want, torch.Tensor):
         return None if type(want) is type(got) and want == got else f"{want!r} became {got!r}"
@@ -126,15 +128,15 @@ def difference(want, got, exact=None, limit_of_f32=2e-5) -> str | None:
     wide, found = want.double(), got.double()
     finite = wide.isfinite()
     distance = (wide - found).abs()
+    if exact is not None and exact.shape == want.shape:
+        error = (wide - exact).abs()
+        same |= ((found - exact).abs() <= error) | (error > exact.abs() / 2)
     if want.dtype in HALVES:
         near = (distance <= HALVES[want.dtype] * torch.maximum(wide.abs(), found.abs())) & finite & found.isfinite()
         count, limit = int((~same & near).sum()), max(1, want.numel() // 50)
     else:
         largest = max(1.0, float(wide[finite].abs().max())) if finite.any() else 1.0
         near = (distance <= limit_of_f32 * largest) & finite & found.isfinite()
-        if exact is not None:
-            error = (wide - exact).abs()
-            near |= ((found - exact).abs() <= error) | (error > exact.abs() / 2)
         count, limit = 0, 0
     wrong = ~same & ~near
     if wrong.any():
@@ -144,8 +146,8 @@ def difference(want, got, exact=None, limit_of_f32=2e-5) -> str | None:
 
 
 def in_f64(op, samples: list, dtype: torch.dtype, place: int):
-    """A result by PyTorch in f64, of samples in f32; None where there is none."""
-    if dtype != torch.float32:
+    """A result by PyTorch in f64, of samples in f32, bf16 or f16; None where there is none."""
+    if dtype not in (torch.float32, *HALVES):
         return None
 
     def widened(value):
@@ -154,8 +156,8 @@ def in_f64(op, samples: list, dtype: torch.dtype, place: int):
 
     wide = [SampleInput(**_pytree.tree_map(widened, {name: getattr(s, name) for name in ("input", "args", "kwargs")})) for s in samples]
     try:
-        return run(lambda f: f, op, wide, torch.float64)[place]
-    except RuntimeError:
+        return run(lambda f: f, op, wide, dtype)[place]
+    except Exception:
         return None
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .._halves import HALVES
+from .._halves import HALVES, in_f32
 
 aten = torch.ops.aten
 
@@ -34,7 +34,7 @@ def rules(others: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]
         aten.adaptive_max_pool3d.default: functools.partial(_adaptive_max_pool, dims=3),
         aten.adaptive_max_pool2d_backward.default: functools.partial(_adaptive_max_pool_backward, dims=2),
         aten.adaptive_max_pool3d_backward.default: functools.partial(_adaptive_max_pool_backward, dims=3),
-        **{op.default: _replication_pad_backward for op in _REPLICATIONS},
+        **{op.default: in_f32(_replication_pad_backward) for op in _REPLICATIONS},
     }
 
 

@@ -64,6 +64,20 @@ def _add_multiple(op: Any, x: Tensor, y: Any, *, alpha: float = 1) -> Any:
     return NotImplemented if alpha == 1 else _with_rounded_numbers(op, x, y, alpha=alpha)
 
 
+def _mean(x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
+    """Sum and quotient in f32."""
+    return torch.mean(x.float(), dim, keepdim).to(x.dtype) if dtype in (None, x.dtype) else NotImplemented
+
+
+def _var_mean(x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return torch.var(x, dim, correction=correction, keepdim=keepdim), torch.mean(x, dim, keepdim)
+
+
+def _norm(x: Tensor, p: float | None = None, dim: Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    """torch-mlir's form rounds powers."""
+    return torch.linalg.vector_norm(x, 2 if p is None else p, dim or None, keepdim)
+
+
 def _mse_loss(x: Tensor, y: Tensor, reduction: int = _MEAN) -> Tensor:
     squares = (x - y) * (x - y)
     return squares.mean() if reduction == _MEAN else squares.sum() if reduction == _SUM else squares
@@ -193,6 +207,9 @@ _xlog1py = aten.special_xlog1py
 _HALVES: dict[Any, Callable[..., Any]] = {
     **{op: functools.partial(_add_multiple, op) for op in (aten.add.Tensor, aten.add.Scalar, aten.sub.Tensor, aten.sub.Scalar)},
     **{op: functools.partial(_with_rounded_numbers, op) for op in (*_COMPARISONS, aten.pow.Scalar)},
+    **{op: _mean for op in (aten.mean.dim, aten.mean.default)},
+    aten.var_mean.correction: _var_mean,
+    **{op: _norm for op in (aten.norm.Scalar, aten.norm.ScalarOpt_dim)},
     aten.mse_loss.default: _mse_loss,
     aten.mse_loss_backward.default: _mse_loss_backward,
     aten.huber_loss_backward.default: _huber_loss_backward,

@@ -16,6 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._decomp.decompositions import grid_sampler_2d
 
+from .._halves import HALVES, in_f32
+
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
@@ -82,8 +84,11 @@ def embedding_bag(
         return NotImplemented
     counts = torch.ones(tokens.shape, dtype=torch.bool) if padding_idx is None else tokens != padding_idx % weight.shape[0]
     rows = F.embedding(tokens, weight, padding_idx, scale_grad_by_freq=scale_grad_by_freq)
+    if rows.dtype in HALVES:
+        rows = rows.float()
     if mode == "max":
-        return _maxima(rows, counts) if tokens.dim() == 2 else _maxima(*_by_bag(rows, counts, offsets, include_last_offset))
+        found = _maxima(rows, counts) if tokens.dim() == 2 else _maxima(*_by_bag(rows, counts, offsets, include_last_offset))
+        return found.to(weight.dtype)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)
     rows = torch.where(counts.unsqueeze(-1), rows, 0)
@@ -93,7 +98,8 @@ def embedding_bag(
         bag, bags = _bags(tokens.shape[0], offsets, include_last_offset)
         sums = rows.new_zeros(bags, rows.shape[-1]).index_add(0, bag, rows)
         numbers = torch.zeros(bags, dtype=torch.int64).index_add(0, bag, counts.long())
-    return sums if mode == "sum" else sums / numbers.clamp(min=1).unsqueeze(-1).to(sums.dtype)
+    means = sums if mode == "sum" else sums / numbers.clamp(min=1).unsqueeze(-1).to(sums.dtype)
+    return means.to(weight.dtype)
 
 
 def _bags(count: int, offsets: Tensor | None, include_last_offset: bool) -> tuple[Tensor, int]:
@@ -183,7 +189,7 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Any:
 RULES: dict[Any, Callable[..., Any]] = {
     F.grid_sample: grid_sample,
     **{function: grid_sampler for function in (torch.grid_sampler, torch.grid_sampler_2d, torch.grid_sampler_3d)},
-    torch.segment_reduce: segment_reduce,
+    torch.segment_reduce: in_f32(segment_reduce),
     **{function: index_fill for function in (torch.index_fill, Tensor.index_fill)},
     F.embedding_bag: embedding_bag,
     torch.cdist: cdist,
