@@ -143,3 +143,21 @@ def test_rotary_embeddings_as_complex_numbers():
         # Gradients have two bits of mantissa: an eighth in each of six terms.
         np.testing.assert_allclose(got, wanted, atol=0.15 * abs(wanted).max())
     assert [site.decision for site in step.report().sites] == ["fp8", "fp8"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [*(("bool", shape) for shape in ((10, 10), (101,), (1, 16, 16))), *((dtype, (3, 37)) for dtype in ("bool", "int4", "bfloat16", "float8_e4m3fn"))],
+)
+def test_constants_of_more_than_100_elements(dtype, shape):
+    """MLIR writes them by their bytes, and its versions differ in those of bool: a mask made outside the step is one."""
+    constant = jnp.asarray(RANDOM.integers(0, 2, shape)).astype(dtype)
+
+    def masked(x):
+        return jnp.where(constant.astype(bool), x, 2 * x)
+
+    x = jnp.asarray(RANDOM.normal(size=shape), jnp.float32)
+    compare(masked, x, tolerance=0)
+    exported = fp8.compile(jax.export.export(jax.jit(masked))(x).mlir_module(), recipe="none")
+    (got,) = exported.entries["main"](np.asarray(x))
+    np.testing.assert_array_equal(got, masked(x))

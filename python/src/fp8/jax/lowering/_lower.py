@@ -11,8 +11,11 @@ Functions that JAX lowers on their own stay so: fp8-compile inlines them.
 from __future__ import annotations
 
 import io
+import math
+import re
 
 import jax
+import numpy as np
 from jax._src.interpreters import mlir
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
@@ -85,7 +88,21 @@ def text_of(modules: dict[str, ir.Module]) -> str:
         for other in others:
             for function in ir.Module.parse(text(other)).body.operations:
                 function.operation.clone(ip=ir.InsertionPoint(first.body))
-        return text(first)
+        return text_for_compiler(first)
+
+
+def text_for_compiler(module: ir.Module) -> str:
+    """The text that fp8-compile's MLIR reads."""
+    return re.sub(r'dense<"0x([0-9A-F]*)"> : tensor<([\dx]*)xi1>', _with_packed_bits, text(module))
+
+
+def _with_packed_bits(constant: re.Match[str]) -> str:
+    """Hexadecimal elements of i1: a byte each where MLIR is newer (jaxlib 0.10.2), a bit each in that of LLVM 22."""
+    digits, shape = constant.groups()
+    elements = np.frombuffer(bytes.fromhex(digits), np.uint8)
+    if elements.size != math.prod(map(int, shape.split("x"))):
+        return constant[0]
+    return f'dense<"0x{np.packbits(elements, bitorder="little").tobytes().hex().upper()}"> : tensor<{shape}xi1>'
 
 
 def text(module: ir.Module) -> str:

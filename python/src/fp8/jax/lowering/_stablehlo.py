@@ -45,7 +45,7 @@ def to_linalg(source: bytes, name: str) -> bytes:
         except CompileError as error:
             raise type(error)(error.message, _named(error.location, name), error.notes, error.source_path) from None
         _complete(module, carried, name)
-        return _lower.text(module).replace(f'loc("{_TEXT}":', f'loc("{name}":').encode()
+        return _lower.text_for_compiler(module).replace(f'loc("{_TEXT}":', f'loc("{name}":').encode()
 
 
 def _parse(source: bytes) -> ir.Module:
