@@ -45,13 +45,18 @@ static Expr scaleByPowerOfTwo(Expr value, Expr exponent) {
   return value * powerOfTwo(half) * powerOfTwo(exponent - half);
 }
 
+// Products that underflow cost processors some hundred cycles, and masks make half of a softmax's arguments
+// as small as that: powers that are 0 are selected, not computed.
+
 Expr fp8::expandExp(Expr x) {
-  ReducedExp reduced = reduceExp(atLeast(atMost(x, 89.0), -104.0)); // beyond: infinity and 0
-  return scaleByPowerOfTwo(reduced.fraction + 1.0, reduced.exponent);
+  Expr isZero = x < -104.0;
+  ReducedExp reduced = reduceExp(select(isZero, 0.0, atMost(x, 89.0))); // beyond: infinity
+  return select(isZero, 0.0, scaleByPowerOfTwo(reduced.fraction + 1.0, reduced.exponent));
 }
 
 Expr fp8::buildExp2(Expr high, Expr low) {
-  Expr bounded = atLeast(atMost(high, 160.0), -160.0); // beyond: infinity and 0
+  Expr isZero = high < -151.0;
+  Expr bounded = select(isZero, 0.0, atMost(high, 160.0)); // beyond: infinity
   Expr biased = bounded + kRoundingBias;
   Expr r = bounded - (biased - kRoundingBias);
   if (!low.isNumber())
@@ -59,14 +64,15 @@ Expr fp8::buildExp2(Expr high, Expr low) {
   // (2^r - 1) / r on |r| <= 0.5: minimax, absolute error of 2^r 2^-28.3.
   Expr p = polynomial(
       r, {6.931472e-01f, 2.402265e-01f, 5.5503596e-02f, 9.6180625e-03f, 1.3390984e-03f, 1.5462884e-04f});
-  return scaleByPowerOfTwo(fma(r, p, 1.0), getInteger(biased));
+  return select(isZero, 0.0, scaleByPowerOfTwo(fma(r, p, 1.0), getInteger(biased)));
 }
 
 Expr fp8::expandExp2(Expr x) { return buildExp2(x); }
 
 Expr fp8::multiplyByExp(Expr value, Expr high, Expr low) {
-  ReducedExp reduced = reduceExp(high, low);
-  return scaleByPowerOfTwo(fma(value, reduced.fraction, value), reduced.exponent);
+  Expr isZero = high < -111.0;
+  ReducedExp reduced = reduceExp(select(isZero, 0.0, high), low);
+  return select(isZero, 0.0, scaleByPowerOfTwo(fma(value, reduced.fraction, value), reduced.exponent));
 }
 
 Expr fp8::expandExpM1(Expr x) {
