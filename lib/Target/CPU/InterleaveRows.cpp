@@ -2,8 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Computes several rows of a kernel at a time where a row has sums, such as a norm: the additions of one sum
-// wait for each other, those of several rows do not. All other code runs row by row, in a loop.
+// Computes several rows of a kernel at a time where a row has sums or extremes, as norms and softmaxes have:
+// the additions of one sum wait for each other, those of several rows do not. All other code runs row by row,
+// in a loop.
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Target/CPU/Passes.h"
@@ -28,7 +29,8 @@ static constexpr int64_t kMostRows = 8;
 /// Groups of rows that are left for threads.
 static constexpr int64_t kLeastGroups = 16;
 
-/// Returns whether `op` is a loop of constant length that does nothing but add to elements of memory.
+/// Returns whether `op` is a loop of constant length that does nothing but add to elements of memory, or take
+/// their maximum or minimum.
 static bool isChain(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
   if (!loop || loop.getNumResults() != 0 || !loop.getStaticTripCount())
@@ -36,7 +38,7 @@ static bool isChain(Operation *op) {
   return llvm::all_of(loop.getBody()->without_terminator(), [&](Operation &inner) {
     auto store = dyn_cast<memref::StoreOp>(inner);
     return (store && !llvm::is_contained(store.getIndices(), loop.getInductionVar())) ||
-           isa<memref::LoadOp, arith::AddFOp>(inner);
+           isa<memref::LoadOp, arith::AddFOp, arith::MaximumFOp, arith::MinimumFOp>(inner);
   });
 }
 
@@ -49,7 +51,7 @@ static bool isRepeatable(Operation *op) {
 namespace {
 
 /// Rewrites a parallel loop over rows so that an iteration computes `count` of them. The body is cut into
-/// runs of operations. A chain (see isChain) becomes one loop that adds for all rows; any other run becomes a
+/// runs of operations. A chain (see isChain) becomes one loop for all rows; any other run becomes a
 /// loop over the rows.
 class RowInterleaver {
 public:
@@ -72,7 +74,7 @@ private:
   Value find(Value value, Value index, IRMapping &mapping);
   void findOperands(Operation *op, Value index, IRMapping &mapping);
   void runInTurn(ArrayRef<Operation *> ops);
-  void addTogether(scf::ForOp chain);
+  void runTogether(scf::ForOp chain);
 
   RewriterBase &rewriter;
   scf::ParallelOp rows;
@@ -220,8 +222,8 @@ void RowInterleaver::runInTurn(ArrayRef<Operation *> ops) {
   }
 }
 
-/// Creates one loop that does the additions of `chain` for all rows.
-void RowInterleaver::addTogether(scf::ForOp chain) {
+/// Creates one loop that does `chain` for all rows.
+void RowInterleaver::runTogether(scf::ForOp chain) {
   SmallVector<IRMapping> mappings;
   for (int64_t i = 0; i < count; ++i) {
     Value index = arith::ConstantIndexOp::create(rewriter, loc, i);
@@ -250,7 +252,7 @@ void RowInterleaver::run() {
   rewriter.setInsertionPoint(rows.getBody()->getTerminator());
   for (const Run &run : runs)
     if (isChain(run.front()))
-      addTogether(cast<scf::ForOp>(run.front()));
+      runTogether(cast<scf::ForOp>(run.front()));
     else
       runInTurn(run);
   for (Operation *op : llvm::reverse(old))

@@ -28,6 +28,8 @@ using namespace fp8;
 
 /// Addends that are computed before they are added; the buffer then stays in the L1 cache of a core.
 static constexpr int64_t kChunk = 1024;
+/// The same of a row: sums of whole rows run beside those of other rows (fp8-interleave-rows).
+static constexpr int64_t kLongestRow = 4096;
 /// Operations for each addend from which on vectors save more than the buffer costs; the sums of a row then
 /// run beside those of other rows (fp8-interleave-rows), which saves more.
 static constexpr int64_t kLeastOperations = 2, kLeastOperationsOfRow = 1;
@@ -172,7 +174,8 @@ static void split(RewriterBase &rewriter, scf::ForOp loop, int64_t &bytes) {
   Value lower = loop.getLowerBound(), upper = loop.getUpperBound();
   std::optional<int64_t> from = getConstantIntValue(lower), to = getConstantIntValue(upper);
   int64_t size = from && to ? *to - *from : ShapedType::kDynamic;
-  bool isShort = !ShapedType::isDynamic(size) && size <= kChunk;
+  int64_t most = isa<scf::ParallelOp>(loop->getParentOp()) ? kLongestRow : kChunk;
+  bool isShort = !ShapedType::isDynamic(size) && size <= most;
   int64_t length = isShort ? size : kChunk, needed = 0;
   for (const Sum &sum : sums)
     needed += length * llvm::divideCeil(sum.addend.getType().getIntOrFloatBitWidth(), 8);

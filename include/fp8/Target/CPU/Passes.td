@@ -67,10 +67,10 @@ def SplitSums : Pass<"fp8-split-sums", "mlir::func::FuncOp"> {
 }
 
 def InterleaveRows : Pass<"fp8-interleave-rows", "mlir::func::FuncOp"> {
-  let summary = "take the sums of several rows of a kernel at a time";
+  let summary = "take the sums and extremes of several rows of a kernel at a time";
   let description = [{
     Before: parallel loops over rows, whose sums are loops of their own (`fp8-split-sums`).
-    After: where a row has such a sum of constant length, an iteration computes up to eight
+    After: where a row has such a sum, or a maximum or minimum, of constant length, an iteration computes up to eight
     rows: the largest number that divides the last dimension, leaves 16 iterations for
     threads, and whose buffers fit into the target's limit for rows. One loop adds for all of
     them, because each addition to a sum waits for the one before; all other code runs for
