@@ -36,7 +36,7 @@ DEFAULTS = {
     "last": 0,
     "require": None,
     "fp8_attention": False,
-    "attention": "written",
+    "attention": "fused",
     "require_attention": None,
     "measure_errors": False,
     "calibrate": False,
