@@ -8,6 +8,7 @@
 // error here and not a jump to anywhere.
 
 #include "Entries.h"
+#include "Workspace.h"
 #include "xla_ffi.h"
 
 #include <atomic>
@@ -70,6 +71,7 @@ struct Instance {
   /// Among those of its entry point: the same in all processes of one program.
   uint64_t numberOfEntry;
   Entry entry;
+  fp8_jax::WorkspaceUser user{};
 };
 
 xla_ffi::TypeId Instance::id = {};
@@ -263,7 +265,8 @@ xla_ffi::Error *openGPU(const xla_ffi::CallFrame &frame) {
   return internalError(frame, instance->entry.onDevice->open(ordinal, rank));
 }
 
-/// Enqueues an entry point's work on XLA's stream of a GPU, with its workspace in memory of XLA.
+/// Enqueues an entry point's work on XLA's stream of a GPU, with its workspace in memory of XLA: one more
+/// result, where there is one.
 xla_ffi::Error *callOnGPU(const xla_ffi::CallFrame &frame) {
   const Instance *instance;
   int32_t ordinal;
@@ -280,8 +283,8 @@ xla_ffi::Error *callOnGPU(const xla_ffi::CallFrame &frame) {
                                                                 workspace, stream.stream));
 }
 
-/// Calls an entry point on XLA's buffers. Arguments and results are in the manifest's order; one more
-/// result is the workspace, where there is one. XLA may run several calls at the same time.
+/// Calls an entry point on XLA's buffers. Arguments and results are in the manifest's order. XLA may run
+/// several calls at the same time.
 xla_ffi::Error *call(const xla_ffi::CallFrame &frame) {
   const Instance *found;
   if (xla_ffi::Error *failure = find(frame, found))
@@ -296,7 +299,7 @@ xla_ffi::Error *call(const xla_ffi::CallFrame &frame) {
     if (xla_ffi::Error *failure = findRank(frame, entry, ordinal, rank))
       return failure;
   const xla_ffi::Buffers &args = frame.arguments, &rets = frame.results;
-  size_t numResults = rets.size - (entry.workspaceBytes ? 1 : 0);
+  size_t numResults = rets.size;
   thread_local Tensors tensors;
   bool isKnown = tensors.instance == instance.number;
   if (!isKnown)
@@ -311,10 +314,12 @@ xla_ffi::Error *call(const xla_ffi::CallFrame &frame) {
   request.num_results = static_cast<uint32_t>(numResults);
   request.arguments = tensors.pointers.data();
   request.results = tensors.pointers.data() + args.size;
-  if (entry.workspaceBytes) {
-    request.workspace = buffer(rets, numResults).data;
-    request.workspace_bytes = entry.workspaceBytes;
-  }
+  fp8_jax::Workspace workspace(entry.workspaceBytes);
+  if (entry.workspaceBytes && !workspace.data())
+    return makeError(frame, xla_ffi::ErrorCode::ResourceExhausted,
+                     "no memory for the workspace of " + std::to_string(entry.workspaceBytes) + " bytes");
+  request.workspace = workspace.data();
+  request.workspace_bytes = entry.workspaceBytes;
   request.error = error;
   request.error_capacity = sizeof error;
   request.communicator = rank ? rank->communicator() : nullptr;

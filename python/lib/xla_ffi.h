@@ -63,7 +63,12 @@ struct MetadataExtension {
   Metadata *metadata;
 };
 
-enum class ErrorCode : int { InvalidArgument = 3, FailedPrecondition = 9, Internal = 13 };
+enum class ErrorCode : int {
+  InvalidArgument = 3,
+  ResourceExhausted = 8,
+  FailedPrecondition = 9,
+  Internal = 13
+};
 
 struct CreateErrorArgs {
   size_t structSize;

@@ -49,7 +49,8 @@ class Call:
         self._arguments, results = description["arguments"], description["results"]
         types = [*dtypes, *(_dtypes.to_numpy(r["type"]) for r in results[len(dtypes) :])]
         self._results = [jax.ShapeDtypeStruct(tuple(r["shape"]), type) for r, type in zip(results, types)]
-        if workspace:
+        if workspace and library.target != "cpu":
+            # Memory of XLA's; libfp8_jax has that of calls on the CPU.
             self._results.append(jax.ShapeDtypeStruct((workspace,), jnp.int8))
         self._names = [r["name"] if r["kind"] == "state" else None for r in results]
         common = _state.tensors(library.manifest) if is_shared else {}

@@ -26,6 +26,7 @@ SAME_VALUE(kBuffer, XLA_FFI_ArgType_BUFFER);
 SAME_VALUE(kBuffer, XLA_FFI_RetType_BUFFER);
 SAME_VALUE(kString, XLA_FFI_AttrType_STRING);
 SAME_VALUE(ErrorCode::InvalidArgument, XLA_FFI_Error_Code_INVALID_ARGUMENT);
+SAME_VALUE(ErrorCode::ResourceExhausted, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED);
 SAME_VALUE(ErrorCode::FailedPrecondition, XLA_FFI_Error_Code_FAILED_PRECONDITION);
 SAME_VALUE(ErrorCode::Internal, XLA_FFI_Error_Code_INTERNAL);
 SAME_VALUE(Stage::Instantiate, XLA_FFI_ExecutionStage_INSTANTIATE);
