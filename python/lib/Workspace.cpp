@@ -5,20 +5,31 @@
 #include "Workspace.h"
 
 #include <cstdlib>
-#include <map>
 #include <mutex>
+#include <new>
+#include <set>
 
 using namespace fp8_jax;
 
-/// A page, and a multiple of what libraries ask for.
+/// A page: at least what libraries ask for on the CPU.
 static constexpr uint64_t kAlignment = 4096;
+/// Smaller blocks come from memory that malloc keeps.
+static constexpr uint64_t kLeastKept = 1 << 20;
 
 namespace {
+
+/// The beginning of a free block.
+struct FreeBlock {
+  FreeBlock *next;
+  uint64_t size;
+};
+
 struct Pool {
   std::mutex mutex;
-  std::multimap<uint64_t, void *> free; ///< by size
-  uint64_t users = 0;
+  FreeBlock *first = nullptr;
+  std::multiset<uint64_t> needs;
 };
+
 } // namespace
 
 static Pool &pool() {
@@ -26,47 +37,64 @@ static Pool &pool() {
   return *instance;
 }
 
+static uint64_t wholePages(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// Takes the smallest free block of at least `size` bytes out of the pool, else the largest; null if there is
+/// none.
+static FreeBlock *takeFree(uint64_t size) {
+  std::unique_lock lock(pool().mutex);
+  FreeBlock **best = nullptr;
+  for (FreeBlock **link = &pool().first; *link; link = &(*link)->next) {
+    bool fits = (*link)->size >= size;
+    if (!best || (fits ? (*best)->size < size || (*link)->size < (*best)->size : (*link)->size > (*best)->size))
+      best = link;
+  }
+  if (!best)
+    return nullptr;
+  FreeBlock *taken = *best;
+  *best = taken->next;
+  return taken;
+}
+
 Workspace::Workspace(uint64_t bytes) {
   if (bytes == 0)
     return;
-  void *tooSmall = nullptr;
-  {
-    std::unique_lock lock(pool().mutex);
-    auto &free = pool().free;
-    auto found = free.lower_bound(bytes);
-    if (found == free.end() && !free.empty()) {
-      --found;
-      tooSmall = found->second;
-      free.erase(found);
-    } else if (found != free.end()) {
-      size = found->first;
-      block = found->second;
-      free.erase(found);
-      return;
-    }
+  size = wholePages(bytes);
+  FreeBlock *known = size >= kLeastKept ? takeFree(size) : nullptr;
+  if (known && known->size >= size) {
+    size = known->size;
+    block = known;
+    return;
   }
-  std::free(tooSmall);
-  size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  std::free(known); // Too small: it grows.
   block = std::aligned_alloc(kAlignment, size);
 }
 
 Workspace::~Workspace() {
-  if (!block)
+  if (size < kLeastKept || !block) {
+    std::free(block);
     return;
+  }
   std::unique_lock lock(pool().mutex);
-  pool().free.emplace(size, block);
+  pool().first = new (block) FreeBlock{pool().first, size};
 }
 
-WorkspaceUser::WorkspaceUser() {
+WorkspaceUser::WorkspaceUser(uint64_t bytes) : bytes(wholePages(bytes)) {
   std::unique_lock lock(pool().mutex);
-  ++pool().users;
+  pool().needs.insert(this->bytes);
 }
 
 WorkspaceUser::~WorkspaceUser() {
   std::unique_lock lock(pool().mutex);
-  if (--pool().users != 0)
-    return;
-  for (auto [size, block] : pool().free)
-    std::free(block);
-  pool().free.clear();
+  pool().needs.erase(pool().needs.find(bytes));
+  uint64_t most = pool().needs.empty() ? 0 : *pool().needs.rbegin();
+  for (FreeBlock **link = &pool().first; *link;) {
+    FreeBlock *free = *link;
+    if (free->size <= most) {
+      link = &free->next;
+      continue;
+    }
+    *link = free->next;
+    std::free(free);
+  }
 }

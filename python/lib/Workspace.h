@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Workspaces of calls on the CPU. They stay for the next call: the system clears each page of new memory,
-// which takes a tenth of a step whose workspace has some hundred MB.
+// which takes a fifth of a step whose workspace has some hundred MB.
 
 #ifndef FP8_JAX_WORKSPACE_H
 #define FP8_JAX_WORKSPACE_H
@@ -13,10 +13,12 @@
 namespace fp8_jax {
 
 /// Memory for one call. All programs of the process share what is free: there are as many blocks as calls
-/// that ran at the same time, and each is as large as the largest workspace it has served.
+/// that ran at the same time, and each is as large as the largest workspace it has served. Blocks below 1 MiB
+/// are malloc's.
 class Workspace {
 public:
-  /// Takes a block of at least `bytes` bytes; `data()` is null where the system has none, or for 0 bytes.
+  /// Takes a block of at least `bytes` bytes, at a page's beginning; `data()` is null where the system has
+  /// none, or for 0 bytes.
   explicit Workspace(uint64_t bytes);
   ~Workspace();
   Workspace(const Workspace &) = delete;
@@ -29,13 +31,16 @@ private:
   uint64_t size = 0;
 };
 
-/// While one exists, free blocks stay; with the last one they are freed.
+/// A program whose calls need `bytes` bytes. Free blocks stay while one exists that needs so much.
 class WorkspaceUser {
 public:
-  WorkspaceUser();
+  explicit WorkspaceUser(uint64_t bytes);
   ~WorkspaceUser();
   WorkspaceUser(const WorkspaceUser &) = delete;
   WorkspaceUser &operator=(const WorkspaceUser &) = delete;
+
+private:
+  uint64_t bytes;
 };
 
 } // namespace fp8_jax

@@ -12,6 +12,7 @@
 #include "xla_ffi.h"
 
 #include <atomic>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -71,7 +72,7 @@ struct Instance {
   /// Among those of its entry point: the same in all processes of one program.
   uint64_t numberOfEntry;
   Entry entry;
-  fp8_jax::WorkspaceUser user{};
+  std::optional<fp8_jax::WorkspaceUser> user{};
 };
 
 xla_ffi::TypeId Instance::id = {};
@@ -110,7 +111,10 @@ xla_ffi::Error *instantiate(const xla_ffi::CallFrame &frame) {
   args.stage = xla_ffi::Stage::Instantiate;
   args.type = &Instance::id;
   uint64_t numberOfEntry = ++found->second.instances;
-  args.state = new Instance{++last, numberOfEntry, found->second}; // XLA destroys it.
+  auto *instance = new Instance{++last, numberOfEntry, found->second};
+  if (!instance->entry.onDevice)
+    instance->user.emplace(instance->entry.workspaceBytes);
+  args.state = instance; // XLA destroys it.
   return frame.api->setState(&args);
 }
 
@@ -314,19 +318,22 @@ xla_ffi::Error *call(const xla_ffi::CallFrame &frame) {
   request.num_results = static_cast<uint32_t>(numResults);
   request.arguments = tensors.pointers.data();
   request.results = tensors.pointers.data() + args.size;
-  fp8_jax::Workspace workspace(entry.workspaceBytes);
-  if (entry.workspaceBytes && !workspace.data())
-    return makeError(frame, xla_ffi::ErrorCode::ResourceExhausted,
-                     "no memory for the workspace of " + std::to_string(entry.workspaceBytes) + " bytes");
-  request.workspace = workspace.data();
-  request.workspace_bytes = entry.workspaceBytes;
   request.error = error;
   request.error_capacity = sizeof error;
   request.communicator = rank ? rank->communicator() : nullptr;
-  std::string failure =
-      inTurn(rank, instance, [&] { return entry.function(&request) ? std::string(error) : std::string(); });
+  auto code = xla_ffi::ErrorCode::Internal;
+  std::string failure = inTurn(rank, instance, [&]() -> std::string {
+    fp8_jax::Workspace workspace(entry.workspaceBytes);
+    if (entry.workspaceBytes && !workspace.data()) {
+      code = xla_ffi::ErrorCode::ResourceExhausted;
+      return "no memory for the workspace of " + std::to_string(entry.workspaceBytes) + " bytes";
+    }
+    request.workspace = workspace.data();
+    request.workspace_bytes = entry.workspaceBytes;
+    return entry.function(&request) ? error : "";
+  });
   if (!failure.empty())
-    return makeError(frame, xla_ffi::ErrorCode::Internal, failure);
+    return makeError(frame, code, failure);
   tensors.instance = instance.number;
   return nullptr;
 }

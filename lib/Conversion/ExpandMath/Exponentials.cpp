@@ -70,9 +70,8 @@ Expr fp8::buildExp2(Expr high, Expr low) {
 Expr fp8::expandExp2(Expr x) { return buildExp2(x); }
 
 Expr fp8::multiplyByExp(Expr value, Expr high, Expr low) {
-  Expr isZero = high < -111.0;
-  ReducedExp reduced = reduceExp(select(isZero, 0.0, high), low);
-  return select(isZero, 0.0, scaleByPowerOfTwo(fma(value, reduced.fraction, value), reduced.exponent));
+  ReducedExp reduced = reduceExp(high, low);
+  return scaleByPowerOfTwo(fma(value, reduced.fraction, value), reduced.exponent);
 }
 
 Expr fp8::expandExpM1(Expr x) {

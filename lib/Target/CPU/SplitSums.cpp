@@ -28,7 +28,8 @@ using namespace fp8;
 
 /// Addends that are computed before they are added; the buffer then stays in the L1 cache of a core.
 static constexpr int64_t kChunk = 1024;
-/// The same of a row: sums of whole rows run beside those of other rows (fp8-interleave-rows).
+/// Rows of so many are one chunk, so that their sums run beside those of other rows (fp8-interleave-rows);
+/// the buffers then stay in the L2 cache.
 static constexpr int64_t kLongestRow = 4096;
 /// Operations for each addend from which on vectors save more than the buffer costs; the sums of a row then
 /// run beside those of other rows (fp8-interleave-rows), which saves more.

@@ -6,8 +6,11 @@
 import concurrent.futures
 import gc
 import mmap
+import os
 import pathlib
 import resource
+import subprocess
+import sys
 
 import pytest
 
@@ -51,7 +54,7 @@ def test_memory_stays_from_call_to_call():
     assert workspace >= 2**25 and faults * mmap.PAGESIZE < workspace / 4
 
 
-def test_programs_share_it_and_free_it():
+def share_and_free():
     sizes = (2048, 4096, 3072)
     programs = [compiled(size) for size in sizes]
     wanted = [np.asarray(jax.jit(through_a_wide_layer)(rows(size))) for size in sizes]
@@ -59,11 +62,22 @@ def test_programs_share_it_and_free_it():
     before = resident_bytes()
     for size, (step, _), want in zip(sizes, programs, wanted):
         np.testing.assert_allclose(step(rows(size)), want, rtol=1e-4, atol=1e-3)
-    assert resident_bytes() - before < 1.5 * largest
-    del step, programs
+    assert largest / 2 < resident_bytes() - before < 1.5 * largest
+    # What is left needs less.
+    del step, programs[1]
     jax.clear_caches()
     gc.collect()
-    assert resident_bytes() - before < largest / 2
+    assert resident_bytes() - before < 0.9 * largest
+    del programs
+    jax.clear_caches()
+    gc.collect()
+    assert resident_bytes() - before < largest / 4
+
+
+def test_programs_share_it_and_free_it():
+    """In a process of its own, which has no other programs."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, __file__], env=environment, check=True)
 
 
 def test_calls_of_several_threads_have_their_own():
@@ -73,3 +87,7 @@ def test_calls_of_several_threads_have_their_own():
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
         for want, got in zip(wanted * 5, threads.map(step, inputs * 5)):
             np.testing.assert_array_equal(got, want)
+
+
+if __name__ == "__main__":
+    share_and_free()

@@ -53,6 +53,38 @@ func.func @seven(%x: memref<5x49x64xf32>, %y: memref<5x49xf32>) {
   return
 }
 
+// Maxima and minima wait for each other as sums do.
+// CHECK-LABEL: func @extremes
+// CHECK: scf.parallel {{.+}} step (%c8) {
+// CHECK: scf.for
+// CHECK-COUNT-8: arith.maximumf
+// CHECK-NOT: arith.maximumf
+// CHECK: scf.for
+// CHECK-COUNT-8: arith.minimumf
+// CHECK-NOT: arith.minimumf
+func.func @extremes(%x: memref<128x64xf32>, %most: memref<128xf32>, %least: memref<128xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  scf.parallel (%i) = (%c0) to (%c128) step (%c1) {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %0 = memref.load %x[%i, %j] : memref<128x64xf32>
+      %1 = memref.load %most[%i] : memref<128xf32>
+      %2 = arith.maximumf %1, %0 : f32
+      memref.store %2, %most[%i] : memref<128xf32>
+    }
+    scf.for %j = %c0 to %c64 step %c1 {
+      %0 = memref.load %x[%i, %j] : memref<128x64xf32>
+      %1 = memref.load %least[%i] : memref<128xf32>
+      %2 = arith.minimumf %1, %0 : f32
+      memref.store %2, %least[%i] : memref<128xf32>
+    }
+    scf.reduce
+  }
+  return
+}
+
 // A prime number of rows, too few rows, and an unknown number of them.
 // CHECK-LABEL: func @kept
 // CHECK: step (%c1)

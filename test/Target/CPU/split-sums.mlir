@@ -57,6 +57,40 @@ func.func @dynamic(%x: memref<?xf32> {llvm.noalias}, %y: memref<4xf32> {llvm.noa
   return
 }
 
+// A row is one chunk up to 4,096 elements; a longer one is several.
+// CHECK-LABEL: func @rows
+// CHECK: scf.parallel
+// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<4096xf32>
+// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<1024xf32>
+// CHECK: scf.for %{{.+}} = %{{.+}} to %c4096
+// CHECK: scf.for %{{.+}} = %{{.+}} to %c4096
+// CHECK: scf.for %{{.+}} = %{{.+}} to %c4097{{.*}} step %c1024
+func.func @rows(%x: memref<8x4097xf32> {llvm.noalias}, %y: memref<8xf32> {llvm.noalias}, %z: memref<8xf32> {llvm.noalias}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c4096 = arith.constant 4096 : index
+  %c4097 = arith.constant 4097 : index
+  scf.parallel (%i) = (%c0) to (%c8) step (%c1) {
+    scf.for %j = %c0 to %c4096 step %c1 {
+      %in = memref.load %x[%i, %j] : memref<8x4097xf32>
+      %sum = memref.load %y[%i] : memref<8xf32>
+      %0 = arith.mulf %in, %in : f32
+      %1 = arith.addf %sum, %0 : f32
+      memref.store %1, %y[%i] : memref<8xf32>
+    }
+    scf.for %j = %c0 to %c4097 step %c1 {
+      %in = memref.load %x[%i, %j] : memref<8x4097xf32>
+      %sum = memref.load %z[%i] : memref<8xf32>
+      %0 = arith.mulf %in, %in : f32
+      %1 = arith.addf %sum, %0 : f32
+      memref.store %1, %z[%i] : memref<8xf32>
+    }
+    scf.reduce
+  }
+  return
+}
+
 // The element differs between iterations; the sum is read besides; a single operation is cheaper than a buffer.
 // CHECK-LABEL: func @kept
 // CHECK-NOT: memref.alloca

@@ -17,7 +17,7 @@ def SplitSums : Pass<"fp8-split-sums", "mlir::func::FuncOp"> {
     iterations is two: one computes the addends, and everything else, into a buffer on the
     stack, one adds them up, in the same order. LLVM makes vectors of the first; a loop that
     carries a float sum stays scalar code. Loops longer than 1,024 iterations take so many at
-    a time. A loop stays as it is if an iteration may read a sum so far (two arguments can be
+    a time; rows, which are loops directly in an `scf.parallel`, from 4,097 on. A loop stays as it is if an iteration may read a sum so far (two arguments can be
     the same memory unless one is `llvm.noalias`), or has fewer than two operations for each
     addend. One suffices directly in an `scf.parallel`, where `fp8-interleave-rows` then joins
     it with other rows.

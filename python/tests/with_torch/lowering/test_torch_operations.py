@@ -221,7 +221,8 @@ ACTIVATIONS = {
 def test_gradients_of_activations_at_edges(name):
     """NaN among them. PyTorch's loops take vectors of 32 numbers, and treat NaN otherwise in what these leave over."""
     torch._dynamo.reset()
-    function, edges = ACTIVATIONS[name], torch.tensor([math.nan, -math.inf, -3.5, -1.5, -0.25, -0.0, 0.0, 0.25, 1.5, 3.5, math.inf])
+    function, numbers = ACTIVATIONS[name], [0.0, 0.25, 0.5, 1.0, 1.5, 3.0, 3.5, 6.0, math.inf]
+    edges = torch.tensor([math.nan, *numbers, *[-number for number in numbers]])
     x = edges.repeat_interleave(32).requires_grad_()
     (want,) = torch.autograd.grad(function(x).sum(), x)
     (got,) = torch.autograd.grad(torch.compile(function, backend=fp8.torch.backend("none"), fullgraph=True)(x).sum(), x)

@@ -79,8 +79,8 @@ def _hardtanh_backward(grad: Tensor, x: Tensor, low: float, high: float) -> Tens
 
 
 def _hardswish_backward(grad: Tensor, x: Tensor) -> Tensor:
-    between = torch.where(x > 3, grad, grad * (x / 3 + 0.5))
-    return torch.where(x < -3, torch.zeros((), dtype=grad.dtype), between)
+    between = torch.where(x >= 3, grad, grad * (x / 3 + 0.5))
+    return torch.where(x <= -3, torch.zeros((), dtype=grad.dtype), between)
 
 
 def _smooth_l1_loss_backward(grad: Tensor, x: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
@@ -93,7 +93,7 @@ def _smooth_l1_loss_backward(grad: Tensor, x: Tensor, target: Tensor, reduction:
 
 RULES: dict[Any, Callable[..., Any]] = {
     aten.elu_backward.default: in_f32(_elu_backward),
-    aten.hardtanh_backward.default: _hardtanh_backward,
+    aten.hardtanh_backward.default: in_f32(_hardtanh_backward),
     aten.hardswish_backward.default: in_f32(_hardswish_backward),
     aten.smooth_l1_loss_backward.default: in_f32(_smooth_l1_loss_backward),
     aten.eq.Tensor: _equal,

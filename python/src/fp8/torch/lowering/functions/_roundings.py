@@ -59,7 +59,7 @@ def _with_rounded_numbers(op: Any, *arguments: Any, **options: Any) -> Any:
     return op(*numbers, **options)
 
 
-def _add_multiple(op: Any, x: Tensor, y: Any, *, alpha: float = 1) -> Any:
+def _add_multiple(op: Any, x: Tensor, y: Any, alpha: float = 1) -> Any:
     """A number that a factor multiplies is rounded; one that is added alone is not."""
     return NotImplemented if alpha == 1 else _with_rounded_numbers(op, x, y, alpha=alpha)
 

@@ -108,7 +108,7 @@ def _zeta(x: Tensor, q: Tensor) -> Tensor:
     of_negative = _zeta_of_positive(x, first) + odd * (_zeta_of_positive(x, 1 - first) - _zeta_of_positive(x, 1 - torch.where(q < 0, q, first)))
     result = torch.where(q < 0, torch.where(x == x.floor(), of_negative, torch.full_like(x, math.nan)), _zeta_of_positive(x, q))
     result = torch.where((q <= 0) & (q == q.floor()) | (x == 1), torch.full_like(x, math.inf), result)
-    return torch.where((x < 1) | q.isposinf(), torch.full_like(x, math.nan), result)
+    return torch.where((x < 1) | q.isposinf() & (x != 1), torch.full_like(x, math.nan), result)
 
 
 def _zeta_of_positive(x: Tensor, q: Tensor) -> Tensor:
