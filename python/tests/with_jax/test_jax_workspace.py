@@ -63,7 +63,7 @@ def share_and_free():
     for size, (step, _), want in zip(sizes, programs, wanted):
         np.testing.assert_allclose(step(rows(size)), want, rtol=1e-4, atol=1e-3)
     assert largest / 2 < resident_bytes() - before < 1.5 * largest
-    # What is left needs less.
+    # The programs that are left need less.
     del step, programs[1]
     jax.clear_caches()
     gc.collect()
