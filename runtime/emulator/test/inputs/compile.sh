@@ -8,7 +8,7 @@
 # it stands as text it is taken out. No build or test needs this: the files are committed.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
-neutral=/tmp/fp8emu
+neutral=${TMPDIR:-/tmp}/fp8emu
 mkdir -p "$neutral"
 cp "$here"/*.cu "$here"/*.cpp "$neutral"
 cd "$neutral"

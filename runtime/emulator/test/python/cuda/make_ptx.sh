@@ -39,7 +39,7 @@ tcgen05        sm_100a
 "
 
 # Debug information names the folder of the source: let it be the same everywhere.
-NEUTRAL=/tmp/emulator-kernels
+NEUTRAL=${TMPDIR:-/tmp}/emulator-kernels
 
 make() { # name architecture options…
     local name=$1 arch=$2 output=$PWD/ptx/$1.$2.ptx

@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import sys
+import tempfile
 
 os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 os.environ["TRITON_DISABLE_LINE_INFO"] = "1"  # no test reads it
@@ -20,7 +21,7 @@ from triton.compiler import ASTSource
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Debug information names the folder of the source: let it be the same everywhere.
-NEUTRAL = pathlib.Path("/tmp/emulator-kernels")
+NEUTRAL = pathlib.Path(tempfile.gettempdir(), "emulator-kernels")
 NEUTRAL.mkdir(exist_ok=True)
 shutil.copy(HERE / "kernels.py", NEUTRAL)
 sys.path.insert(0, str(NEUTRAL))
