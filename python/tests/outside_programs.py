@@ -15,8 +15,8 @@ SOURCE = pathlib.Path(fp8.__file__).resolve().parents[1]
 
 _BEGIN = f"""
 import ctypes, os, pathlib, signal, sys, time
-sys.path.append({str(SOURCE / "fp8")!r})
-from _outside_worker import *
+sys.path.append({str(SOURCE / "fp8" / "_outside")!r})
+from _worker import *
 channel = take_channel()
 end_with(int(sys.argv[4]))
 """

@@ -25,8 +25,7 @@ from ._errors import CompileError, Error, Location, MissingToolError, RunError, 
 from ._frameworks import INSTALL
 from ._library import Library, load
 from ._prepared import Prepared
-from ._report import Report
-from ._site import AttentionSite, Site
+from ._report import AttentionSite, Report, Site
 from .state import State
 
 __version__ = "0.1.0"

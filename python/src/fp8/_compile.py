@@ -23,8 +23,7 @@ from ._compiler import Program, Source, run_compiler
 from ._config import config
 from ._errors import CompileError, hiding_frames
 from ._library import Library
-from ._report import Report
-from ._site import Site
+from ._report import Report, Site
 
 log = logging.getLogger("fp8")
 

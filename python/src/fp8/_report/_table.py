@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The cells of a report's table, for notebooks (_report_html) and for terminals, where rich shows it."""
+"""The cells of a report's table, for notebooks (`_html`) and for terminals, where rich shows it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Passes of others, jaxlib's and torch-mlir's, in processes of their own: what dies or hangs there is a CompileError here.
 
-A process (`_outside_worker`) stays for the next program, so that only the first one waits for its start. It ends with this
+A process (`_worker`) stays for the next program, so that only the first one waits for its start. It ends with this
 process, however that ends.
 """
 
@@ -27,10 +27,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import _process
-from ._config import config
-from ._errors import CompileError, Error, Location, MissingToolError
-from ._outside_worker import MESSAGE, WORD
+from .. import _process
+from .._config import config
+from .._errors import CompileError, Error, Location, MissingToolError
+from ._worker import MESSAGE, WORD
 
 #: Seconds that passes may take where fp8.config.compile_timeout says nothing.
 LIMIT = 600.0
@@ -38,7 +38,7 @@ LIMIT = 600.0
 _PATIENCE = 10.0
 #: A process that has been larger is not kept.
 _KEPT_KILOBYTES = 2**20
-_PROGRAM = pathlib.Path(__file__).with_name("_outside_worker.py")
+_PROGRAM = pathlib.Path(__file__).with_name("_worker.py")
 
 
 class Package(NamedTuple):

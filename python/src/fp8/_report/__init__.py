@@ -9,8 +9,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from . import _options, _report_html, _report_table
+from .. import _options
+from . import _html, _table
 from ._site import AttentionSite, Site
+
+__all__ = ["AttentionSite", "Report", "Site"]
 
 
 class Report:
@@ -66,11 +69,11 @@ class Report:
         return f"{len(self.sites)} products, {len(self.fp8)} in FP8, {len(self.kept)} kept"
 
     def _repr_html_(self) -> str:
-        return _report_html.render(self.summary(), self.sites)
+        return _html.render(self.summary(), self.sites)
 
     def __rich__(self) -> Any:
         """The table of a notebook for a terminal: `rich.print(report)`."""
-        return _report_table.to_rich(self.summary(), self.sites)
+        return _table.to_rich(self.summary(), self.sites)
 
     def __repr__(self) -> str:
         return f"<fp8.Report: {self.summary()}>"

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The program of a process that runs passes of others, for `_outside`: python -I -S _outside_worker.py PACKAGE FOLDER HEXVERSION LIFELINE.
+"""The program of a process that runs passes of others, for `_outside`: python -I -S _worker.py PACKAGE FOLDER HEXVERSION LIFELINE.
 
 Its standard input is a socket, on which requests and answers alternate until the other end is closed. LIFELINE is the number
 of a pipe that is closed when the process that asks ends. It imports the bindings alone: neither this package, nor the framework, nor anything of the user's.

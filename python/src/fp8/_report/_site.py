@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ._errors import Location
+from .._errors import Location
 
 #: A location of the compiler's: "file:3:58" or "name (file:3:58)", where the file's name may have blanks and parentheses.
 _PLACE = re.compile(r"(?:.*? \((?=.*\)$))?(.+):([0-9]+):([0-9]+)\)?")
