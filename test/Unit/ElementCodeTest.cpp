@@ -4,7 +4,7 @@
 //
 // The code of elements, by the numbers that it computes and by what it is a function of.
 
-#include "fp8/Analysis/ElementCode.h"
+#include "fp8/Analysis/Attention/ElementCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -4,7 +4,7 @@
 //
 // Operations of arith and math that are computed at compile time, against numbers worked out by hand.
 
-#include "fp8/Analysis/ScalarValues.h"
+#include "fp8/Analysis/Attention/ScalarValues.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -8,8 +8,8 @@
 #define FP8EMU_EXEC_LAUNCH_H
 
 #include "Observer.h"
-#include "Profile.h"
 #include "Program.h"
+#include "profile/Profile.h"
 
 #include "fp8emu/Types.h"
 

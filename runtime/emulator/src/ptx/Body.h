@@ -8,8 +8,8 @@
 #define FP8EMU_PTX_BODY_H
 
 #include "Cursor.h"
-#include "Declaration.h"
 #include "Names.h"
+#include "variables/Declaration.h"
 
 namespace fp8emu::ptx {
 

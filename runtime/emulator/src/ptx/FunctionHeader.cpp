@@ -5,8 +5,8 @@
 // The header of a function: name, results, parameters, performance directives.
 
 #include "FunctionHeader.h"
-#include "Declaration.h"
 #include "Parser.h"
+#include "variables/Declaration.h"
 
 using namespace fp8emu;
 using namespace fp8emu::ptx;

@@ -5,8 +5,8 @@
 // Operands (ISA 6): registers, constants, addresses, vectors, pairs, lists.
 
 #include "Body.h"
-#include "ConstantExpression.h"
 #include "Parser.h"
+#include "variables/ConstantExpression.h"
 
 using namespace fp8emu;
 using namespace fp8emu::ptx;

@@ -6,8 +6,8 @@
 // and labels declared between them.
 
 #include "Body.h"
-#include "ConstantExpression.h"
 #include "Parser.h"
+#include "variables/ConstantExpression.h"
 
 using namespace fp8emu;
 using namespace fp8emu::ptx;

@@ -8,7 +8,7 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTIONPARTS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTIONPARTS_H
 
-#include "fp8/Analysis/Attention.h"
+#include "fp8/Analysis/Attention/Attention.h"
 
 namespace fp8::detail {
 

@@ -8,7 +8,7 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_ROWSREGION_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_ROWSREGION_H
 
-#include "fp8/Analysis/ElementCode.h"
+#include "fp8/Analysis/Attention/ElementCode.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 
 namespace fp8::detail {

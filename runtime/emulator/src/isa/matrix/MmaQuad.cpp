@@ -8,7 +8,7 @@
 #include "Mma.h"
 #include "SumModel.h"
 
-#include "exec/Profile.h"
+#include "exec/profile/Profile.h"
 
 #include <cstring>
 

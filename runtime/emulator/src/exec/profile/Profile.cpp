@@ -7,7 +7,7 @@
 
 #include "Profile.h"
 
-#include "Block.h"
+#include "../Block.h"
 
 #include <algorithm>
 #include <array>

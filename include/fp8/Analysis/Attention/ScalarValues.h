@@ -5,8 +5,8 @@
 // Computes single operations of arith and math on numbers, at compile time. Analyses that compare what two
 // pieces of code compute evaluate both on some numbers.
 
-#ifndef FP8_ANALYSIS_SCALARVALUES_H
-#define FP8_ANALYSIS_SCALARVALUES_H
+#ifndef FP8_ANALYSIS_ATTENTION_SCALARVALUES_H
+#define FP8_ANALYSIS_ATTENTION_SCALARVALUES_H
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/APInt.h"
@@ -35,4 +35,4 @@ std::optional<ScalarValue> computeScalar(mlir::Operation *op, llvm::ArrayRef<Sca
 
 } // namespace fp8
 
-#endif // FP8_ANALYSIS_SCALARVALUES_H
+#endif // FP8_ANALYSIS_ATTENTION_SCALARVALUES_H

@@ -6,7 +6,7 @@
 // that is the correctly rounded result of f32, bf16 and f16, whose significands have less than half of the
 // bits of f64's.
 
-#include "fp8/Analysis/ScalarValues.h"
+#include "fp8/Analysis/Attention/ScalarValues.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/TypeUtilities.h"

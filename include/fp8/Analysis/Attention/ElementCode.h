@@ -6,10 +6,10 @@
 // elementwise operations, reductions and views, however the program divides it into operations. Equal parts
 // of the code are one node.
 
-#ifndef FP8_ANALYSIS_ELEMENTCODE_H
-#define FP8_ANALYSIS_ELEMENTCODE_H
+#ifndef FP8_ANALYSIS_ATTENTION_ELEMENTCODE_H
+#define FP8_ANALYSIS_ATTENTION_ELEMENTCODE_H
 
-#include "fp8/Analysis/ScalarValues.h"
+#include "fp8/Analysis/Attention/ScalarValues.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/AffineExpr.h"
 #include <deque>
@@ -135,4 +135,4 @@ private:
 
 } // namespace fp8
 
-#endif // FP8_ANALYSIS_ELEMENTCODE_H
+#endif // FP8_ANALYSIS_ATTENTION_ELEMENTCODE_H

@@ -6,10 +6,10 @@
 // The scales, masks, biases, casts and dropout around the softmax may have any order and type, and be divided
 // into operations in any way.
 
-#ifndef FP8_ANALYSIS_ATTENTION_H
-#define FP8_ANALYSIS_ATTENTION_H
+#ifndef FP8_ANALYSIS_ATTENTION_ATTENTION_H
+#define FP8_ANALYSIS_ATTENTION_ATTENTION_H
 
-#include "fp8/Analysis/SoftmaxProof.h"
+#include "fp8/Analysis/Attention/SoftmaxProof.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include <memory>
 
@@ -39,4 +39,4 @@ std::optional<AttentionSite> findAttention(mlir::Operation *output);
 
 } // namespace fp8
 
-#endif // FP8_ANALYSIS_ATTENTION_H
+#endif // FP8_ANALYSIS_ATTENTION_ATTENTION_H

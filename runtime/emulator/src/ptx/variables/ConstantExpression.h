@@ -4,10 +4,10 @@
 //
 // Constant expressions (ISA 4.5.4 to 4.5.6).
 
-#ifndef FP8EMU_PTX_CONSTANTEXPRESSION_H
-#define FP8EMU_PTX_CONSTANTEXPRESSION_H
+#ifndef FP8EMU_PTX_VARIABLES_CONSTANTEXPRESSION_H
+#define FP8EMU_PTX_VARIABLES_CONSTANTEXPRESSION_H
 
-#include "Cursor.h"
+#include "../Cursor.h"
 
 namespace fp8emu::ptx {
 
@@ -40,4 +40,4 @@ uint64_t parseCount(Cursor &cursor, const char *what, uint64_t limit);
 
 } // namespace fp8emu::ptx
 
-#endif // FP8EMU_PTX_CONSTANTEXPRESSION_H
+#endif // FP8EMU_PTX_VARIABLES_CONSTANTEXPRESSION_H

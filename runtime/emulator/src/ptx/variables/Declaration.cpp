@@ -5,8 +5,8 @@
 // Declarations: types, alignment, vectors, arrays, parameters.
 
 #include "Declaration.h"
+#include "../Parser.h"
 #include "ConstantExpression.h"
-#include "Parser.h"
 
 using namespace fp8emu;
 using namespace fp8emu::ptx;

@@ -8,7 +8,7 @@
 // numbers on a GPU.
 
 #include "ConstantExpression.h"
-#include "Parser.h"
+#include "../Parser.h"
 
 #include <cstring>
 

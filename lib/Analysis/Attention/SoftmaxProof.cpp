@@ -5,7 +5,7 @@
 // Candidates for the score are the scalars without reductions that depend on the raw score; for the softmax,
 // those on the way from the probability to the first operation that joins two parts that depend on it.
 
-#include "fp8/Analysis/SoftmaxProof.h"
+#include "fp8/Analysis/Attention/SoftmaxProof.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"

@@ -5,10 +5,10 @@
 // Declarations of variables, registers and parameters (ISA 5.1 to 5.4), shared by
 // modules and function bodies.
 
-#ifndef FP8EMU_PTX_DECLARATION_H
-#define FP8EMU_PTX_DECLARATION_H
+#ifndef FP8EMU_PTX_VARIABLES_DECLARATION_H
+#define FP8EMU_PTX_VARIABLES_DECLARATION_H
 
-#include "Cursor.h"
+#include "../Cursor.h"
 
 #include <functional>
 #include <optional>
@@ -68,4 +68,4 @@ void parseVariables(Cursor &cursor, Space space, Linkage linkage, Budget &budget
 
 } // namespace fp8emu::ptx
 
-#endif // FP8EMU_PTX_DECLARATION_H
+#endif // FP8EMU_PTX_VARIABLES_DECLARATION_H

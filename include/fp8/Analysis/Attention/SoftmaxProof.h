@@ -5,10 +5,10 @@
 // Proves that code on rows of scores is a softmax, by evaluating both on rows of numbers: whatever the code
 // looks like, and never because of what it looks like.
 
-#ifndef FP8_ANALYSIS_SOFTMAXPROOF_H
-#define FP8_ANALYSIS_SOFTMAXPROOF_H
+#ifndef FP8_ANALYSIS_ATTENTION_SOFTMAXPROOF_H
+#define FP8_ANALYSIS_ATTENTION_SOFTMAXPROOF_H
 
-#include "fp8/Analysis/ElementCode.h"
+#include "fp8/Analysis/Attention/ElementCode.h"
 
 namespace fp8 {
 
@@ -33,4 +33,4 @@ std::optional<SoftmaxForm> findSoftmax(const ElementCode &code, const CodeNode *
 
 } // namespace fp8
 
-#endif // FP8_ANALYSIS_SOFTMAXPROOF_H
+#endif // FP8_ANALYSIS_ATTENTION_SOFTMAXPROOF_H

@@ -6,11 +6,11 @@
 // A launch without a profile pays for the test of a pointer at each access to memory, and
 // for nothing else.
 
-#ifndef FP8EMU_EXEC_PROFILE_H
-#define FP8EMU_EXEC_PROFILE_H
+#ifndef FP8EMU_EXEC_PROFILE_PROFILE_H
+#define FP8EMU_EXEC_PROFILE_PROFILE_H
 
-#include "Access.h"
-#include "Op.h"
+#include "../Access.h"
+#include "../Op.h"
 
 #include "fp8emu/Profile.h"
 
@@ -57,4 +57,4 @@ unsigned countBankConflicts(Mask mask, const uint64_t *addresses, unsigned bytes
 
 } // namespace fp8emu
 
-#endif // FP8EMU_EXEC_PROFILE_H
+#endif // FP8EMU_EXEC_PROFILE_PROFILE_H

@@ -4,9 +4,9 @@
 //
 // Initialisers of variables (ISA 5.4.4): numbers, nested braces, addresses.
 
+#include "../Parser.h"
 #include "ConstantExpression.h"
 #include "Declaration.h"
-#include "Parser.h"
 
 #include <cstring>
 

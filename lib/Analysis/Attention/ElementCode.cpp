@@ -5,8 +5,8 @@
 // Expands the element of a tensor operation by operation. Indices are affine expressions, so that views
 // vanish.
 
-#include "fp8/Analysis/ElementCode.h"
-#include "ReshapedIndices.h"
+#include "fp8/Analysis/Attention/ElementCode.h"
+#include "../ReshapedIndices.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

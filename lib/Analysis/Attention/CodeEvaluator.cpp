@@ -4,7 +4,7 @@
 //
 // Computes code on numbers. A node is computed once for the indices that it is a function of.
 
-#include "fp8/Analysis/ElementCode.h"
+#include "fp8/Analysis/Attention/ElementCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/AffineMap.h"
 

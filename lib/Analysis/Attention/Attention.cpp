@@ -5,7 +5,7 @@
 // Looks from each matmul back through the code of an operand's elements to another matmul. Evaluating the
 // code tells what it is; its operations only tell why a place is not what it resembles.
 
-#include "fp8/Analysis/Attention.h"
+#include "fp8/Analysis/Attention/Attention.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -4,9 +4,9 @@
 //
 // Profiles of launches, joined by kernel: as JSON and as a table.
 
-#include "Places.h"
+#include "../Places.h"
+#include "../Program.h"
 #include "Profile.h"
-#include "Program.h"
 
 #include <algorithm>
 #include <cstdio>
