@@ -48,7 +48,7 @@ _MORE = [
 _ROUNDED_ONCE = (
     aten.addcdiv, aten.addcmul, aten.gelu_backward, aten.leaky_relu_backward, aten.lerp,
     aten._log_softmax_backward_data, aten.mish_backward, aten.sigmoid_backward, aten.silu_backward,
-    aten._softmax_backward_data, aten.softplus_backward, aten.tanh_backward, aten.threshold_backward,
+    aten._softmax_backward_data, aten.softplus_backward, aten.tanh_backward,
 )  # fmt: skip
 
 

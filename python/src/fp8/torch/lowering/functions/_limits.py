@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._halves import in_f32
+from .._halves import HALVES, in_f32
 
 aten = torch.ops.aten
 
@@ -75,7 +75,17 @@ def _elu_backward(grad: Tensor, alpha: float, scale: float, input_scale: float, 
 
 
 def _hardtanh_backward(grad: Tensor, x: Tensor, low: float, high: float) -> Tensor:
+    x = _wide(x)
     return torch.where((x > low) & (x < high), grad, torch.zeros((), dtype=grad.dtype))
+
+
+def _threshold_backward(grad: Tensor, x: Tensor, threshold: float) -> Tensor:
+    return torch.where(_wide(x) <= threshold, torch.zeros((), dtype=grad.dtype), grad)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """bf16 and f16 in f32, in which PyTorch's kernels compare them with limits."""
+    return x.float() if x.dtype in HALVES else x
 
 
 def _hardswish_backward(grad: Tensor, x: Tensor) -> Tensor:
@@ -93,7 +103,8 @@ def _smooth_l1_loss_backward(grad: Tensor, x: Tensor, target: Tensor, reduction:
 
 RULES: dict[Any, Callable[..., Any]] = {
     aten.elu_backward.default: in_f32(_elu_backward),
-    aten.hardtanh_backward.default: in_f32(_hardtanh_backward),
+    aten.hardtanh_backward.default: _hardtanh_backward,
+    aten.threshold_backward.default: _threshold_backward,
     aten.hardswish_backward.default: in_f32(_hardswish_backward),
     aten.smooth_l1_loss_backward.default: in_f32(_smooth_l1_loss_backward),
     aten.eq.Tensor: _equal,
