@@ -71,21 +71,24 @@ def test_the_environment_chooses(monkeypatch):
 @pytest.mark.parametrize("chip", CHIPS)
 def test_a_language_model(chip):
     results = []
-    for options in ({}, {"device": "emulator", "target": chip}):
+    for recipe, options in (("none", {}), ("current", {}), ("current", {"device": "emulator", "target": chip})):
         torch._dynamo.reset()
         torch.manual_seed(0)
         model = Block()
-        forward = torch.compile(model, backend=fp8.torch.backend("current", **options))
+        forward = torch.compile(model, backend=fp8.torch.backend(recipe, **options))
         loss = model.loss(forward(IDS), IDS)
         loss.backward()
         with torch.no_grad():
             results.append((loss.item(), forward(IDS), {name: p.grad for name, p in model.named_parameters()}))
-    assert results[1][0] == pytest.approx(results[0][0], **NEAR)
-    size = results[0][1].square().mean().sqrt()
-    assert (results[1][1] - results[0][1]).square().mean().sqrt() < 0.01 * size
-    for name, gradient in results[0][2].items():
-        # A value that is rounded to the next number of E5M2 is 1/8 off; none is by more.
-        assert (results[1][2][name] - gradient).norm() < gradient.norm() / 8, name
+    exact, host, found = results
+    assert found[0] == pytest.approx(host[0], **NEAR)
+    assert (found[1] - host[1]).square().mean().sqrt() < 0.01 * host[1].square().mean().sqrt()
+    for name, unrounded in exact[2].items():
+        # Other last bits of sums are other FP8 numbers of some cotangents: at most 0.6 of what rounding to FP8 itself
+        # changes was seen, and the chip's gradients are as near to those without FP8 as the CPU's are.
+        rounding = (host[2][name] - unrounded).norm()
+        assert (found[2][name] - host[2][name]).norm() < 0.75 * rounding, name
+        assert (found[2][name] - unrounded).norm() < 1.25 * rounding, name
 
 
 def test_graph_breaks_and_inference():
