@@ -103,30 +103,30 @@ std::optional<RowGroups> fp8::matchRowMask(Value tensor) {
 }
 
 std::optional<GroupedMatmul> fp8::matchGroupedMatmul(Value lhs, Value rhs, ArrayRef<AffineMap> maps) {
-  GroupedMatmul product{lhs, rhs, {}, llvm::to_vector(maps)};
+  GroupedMatmul matmul{lhs, rhs, {}, llvm::to_vector(maps)};
   std::optional<unsigned> group;
-  for (auto [operand, map] : {std::pair(&product.lhs, &product.maps[0]), {&product.rhs, &product.maps[1]}}) {
+  for (auto [operand, map] : {std::pair(&matmul.lhs, &matmul.maps[0]), {&matmul.rhs, &matmul.maps[1]}}) {
     auto rows = operand->getDefiningOp<GroupRowsOp>();
     if (!rows)
       continue;
     unsigned dim = map->getDimPosition(0);
-    if (group && (*group != dim || product.ends != rows.getGroupEnds()))
+    if (group && (*group != dim || matmul.ends != rows.getGroupEnds()))
       return std::nullopt;
     group = dim;
-    product.ends = rows.getGroupEnds();
+    matmul.ends = rows.getGroupEnds();
     *operand = rows.getRows();
     *map = map->dropResult(0);
   }
   if (!group)
     return std::nullopt;
-  std::optional<GroupedDims> dims = inferGroupedDims(product.maps);
+  std::optional<GroupedDims> dims = inferGroupedDims(matmul.maps);
   if (!dims || dims->group != *group)
     return std::nullopt;
   // The rows of each operand are its first dimension.
   for (unsigned operand : {0, 1}) {
-    bool isDivided = (operand == 0 ? lhs : rhs) != (operand == 0 ? product.lhs : product.rhs);
-    if (isDivided && product.maps[operand].getDimPosition(0) != dims->rows)
+    bool isDivided = (operand == 0 ? lhs : rhs) != (operand == 0 ? matmul.lhs : matmul.rhs);
+    if (isDivided && matmul.maps[operand].getDimPosition(0) != dims->rows)
       return std::nullopt;
   }
-  return product;
+  return matmul;
 }

@@ -163,9 +163,9 @@ unsigned ValueNumbers::numberOf(Layout layout) {
 
 /// Returns the layout of the result of a cast, a transpose or a matmul; unset for other operations.
 std::optional<ValueNumbers::Layout> ValueNumbers::layOut(Operation *op) {
-  auto product = dyn_cast<MatmulOp>(op);
-  if (product && product.getInit().getDefiningOp<tensor::EmptyOp>())
-    return layOutMatmul(product);
+  auto matmul = dyn_cast<MatmulOp>(op);
+  if (matmul && matmul.getInit().getDefiningOp<tensor::EmptyOp>())
+    return layOutMatmul(matmul);
   std::optional<Rearrangement> view = matchRearrangement(op);
   if (!view || !view->map.isPermutation())
     return std::nullopt;
@@ -203,7 +203,7 @@ ValueNumbers::Layout ValueNumbers::layOutMatmul(MatmulOp op) {
   std::vector<unsigned> sorted = result;
   llvm::sort(sorted);
   const void *type = getElementTypeOrSelf(op->getResult(0)).getAsOpaquePointer();
-  auto [it, isNew] = products.try_emplace({operands[0], operands[1], sorted, type}, count);
+  auto [it, isNew] = matmuls.try_emplace({operands[0], operands[1], sorted, type}, count);
   count += isNew;
   for (unsigned &dim : result)
     dim = llvm::find(sorted, dim) - sorted.begin();

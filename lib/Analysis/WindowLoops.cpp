@@ -249,7 +249,7 @@ bool Rewriter::readBehind(WindowRead &read, tensor::InsertSliceOp spread) {
 }
 
 //===----------------------------------------------------------------------===//
-// Matrix products
+// Matmuls
 //===----------------------------------------------------------------------===//
 
 std::optional<CountedDim> fp8::countDim(const LoopSum &index, ArrayRef<int64_t> sizes, int64_t size) {
@@ -280,9 +280,9 @@ std::optional<CountedDim> fp8::countDim(const LoopSum &index, ArrayRef<int64_t> 
   return count > 0 && dim.offset + dim.stride * (count - 1) < size ? std::optional(dim) : std::nullopt;
 }
 
-/// Returns whether the loops are those of a matrix product: each operand has a loop that the result has and
+/// Returns whether the loops are those of a matmul: each operand has a loop that the result has and
 /// the other operand has not, no operand reads a loop twice, and all loops of sums are in both.
-static bool isMatrixProduct(const WindowLoops &loops) {
+static bool isMatmul(const WindowLoops &loops) {
   SmallVector<unsigned> uses[2];
   for (auto [count, read] : llvm::zip_equal(uses, loops.operands)) {
     count.resize(loops.sizes.size());
@@ -312,7 +312,7 @@ std::optional<WindowLoops> WindowLoops::of(linalg::LinalgOp op) {
       !isa<FloatType>(getElementTypeOrSelf(op.getDpsInits()[0])) || !sumsFloatProducts(op))
     return std::nullopt;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  // Products without windows are contractions already.
+  // Matmuls without windows are contractions already.
   if (!maps[2].isProjectedPermutation() ||
       (maps[0].isProjectedPermutation() && maps[1].isProjectedPermutation()))
     return std::nullopt;
@@ -329,5 +329,5 @@ std::optional<WindowLoops> WindowLoops::of(linalg::LinalgOp op) {
   for (auto [i, size] : llvm::enumerate(type.getShape()))
     loops.result.push_back({{maps[2].getDimPosition(i)}, 0, 1, size});
   Rewriter(loops).run();
-  return isMatrixProduct(loops) ? std::optional(std::move(loops)) : std::nullopt;
+  return isMatmul(loops) ? std::optional(std::move(loops)) : std::nullopt;
 }

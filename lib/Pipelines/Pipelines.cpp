@@ -126,7 +126,7 @@ static void addAttention(OpPassManager &manager, const RecipeOptions &options) {
 void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
   if (makesFP8(recipe, options)) {
     // Loop-invariant casts and equal tensors become one value, so that they are cast once and share
-    // a column. Equal products become one as well; the report has read the decisions about them.
+    // a column. Equal matmuls become one as well; the report has read the decisions about them.
     // The pair is joined after CSE, so that forward code that backward computes again stays separate.
     manager.addNestedPass<func::FuncOp>(createHoistCasts());
     manager.addPass(createCSEPass());

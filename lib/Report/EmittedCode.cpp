@@ -40,7 +40,7 @@ private:
   static std::string key(const SiteRecord &record) {
     return key(record.entry, record.site, stringifyRole(record.role));
   }
-  llvm::StringMap<std::vector<EmittedMatmul>> products;
+  llvm::StringMap<std::vector<EmittedMatmul>> matmuls;
 };
 } // namespace
 
@@ -65,43 +65,43 @@ EmittedMatmuls::EmittedMatmuls(ModuleOp module) {
       return;
     for (auto mark : marks.getAsRange<DictionaryAttr>()) {
       StringRef given = text(mark, "location"); // of one of several launches
-      products[key(findEntry(op), text(mark, "site"), text(mark, "role"))].push_back(
+      matmuls[key(findEntry(op), text(mark, "site"), text(mark, "role"))].push_back(
           {given.empty() ? describeLocation(op->getLoc()) : given.str(), text(mark, "code").str()});
     }
   });
 }
 
 EmittedMatmul *EmittedMatmuls::take(const SiteRecord &record, bool atPlace) {
-  auto found = products.find(key(record));
-  if (found == products.end())
+  auto found = matmuls.find(key(record));
+  if (found == matmuls.end())
     return nullptr;
-  for (EmittedMatmul &product : found->second)
-    if (!product.isTaken && (!atPlace || product.location == record.location)) {
-      product.isTaken = true;
-      return &product;
+  for (EmittedMatmul &matmul : found->second)
+    if (!matmul.isTaken && (!atPlace || matmul.location == record.location)) {
+      matmul.isTaken = true;
+      return &matmul;
     }
   return nullptr;
 }
 
 const EmittedMatmul *EmittedMatmuls::find(const SiteRecord &record) const {
-  auto found = products.find(key(record));
-  return found == products.end() ? nullptr : &found->second.front();
+  auto found = matmuls.find(key(record));
+  return found == matmuls.end() ? nullptr : &found->second.front();
 }
 
 void fp8::readEmittedCode(ModuleOp module, std::vector<SiteRecord> &sites) {
-  EmittedMatmuls products(module);
+  EmittedMatmuls matmuls(module);
   for (SiteRecord &record : sites)
     record.code.clear();
   // Assign code first to records with its location, and to records that results depend on.
   for (auto [isNeeded, atPlace] : {std::pair(true, true), {true, false}, {false, true}, {false, false}})
     for (SiteRecord &record : sites)
       if (record.code.empty() && record.isNeeded == isNeeded)
-        if (EmittedMatmul *product = products.take(record, atPlace))
-          record.code = product->code;
+        if (EmittedMatmul *matmul = matmuls.take(record, atPlace))
+          record.code = matmul->code;
   for (SiteRecord &record : sites) {
     if (!record.code.empty())
       continue;
-    const EmittedMatmul *equal = products.find(record);
+    const EmittedMatmul *equal = matmuls.find(record);
     if (!record.isNeeded)
       record.code = "none: no result depends on it";
     else if (equal)

@@ -69,7 +69,7 @@ private:
   std::map<std::pair<unsigned, std::vector<int64_t>>, mlir::Operation *> slices;
   /// Matmuls, by both operands with the loop of each of their dimensions, the loops of the result,
   /// and its element type.
-  std::map<std::tuple<Layout, Layout, std::vector<unsigned>, const void *>, unsigned> products;
+  std::map<std::tuple<Layout, Layout, std::vector<unsigned>, const void *>, unsigned> matmuls;
   std::map<std::pair<unsigned, const void *>, unsigned> casts; ///< by source number and type
   llvm::DenseMap<unsigned, unsigned> elements; ///< of tensors of one element, by the tensor's number
   std::map<Layout, unsigned> numbersOfLayouts;

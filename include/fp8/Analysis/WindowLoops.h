@@ -4,7 +4,7 @@
 //
 // The loops of a convolution, and the elements that its operands are read at: sums of loops. A convolution
 // whose windows do not overlap (kernels of one element, patches, kernels of the size of the image) is a
-// matrix product in other loops.
+// matmul in other loops.
 //
 // Its gradients are convolutions of other forms. That of the kernel is strided, or reads dy at strides, in a
 // tensor of zeros; that of the image reads dy so, and the kernel backwards. The elements between those of dy
@@ -42,14 +42,14 @@ struct WindowResult {
   bool hasZeros = false;
 };
 
-/// A convolution on its way to a matrix product.
+/// A convolution on its way to a matmul.
 struct WindowLoops {
   llvm::SmallVector<int64_t> sizes; ///< of the loops; a loop that is gone has none that counts
   llvm::SmallVector<mlir::utils::IteratorType> iterators;
   WindowRead operands[2];
   llvm::SmallVector<WindowResult> result;
 
-  /// Returns the loops of `op`, rewritten to those of a matrix product: the index along each dimension of an
+  /// Returns the loops of `op`, rewritten to those of a matmul: the index along each dimension of an
   /// operand is constant, or that of one loop, or of two that count it without a gap. Unset for a convolution
   /// of windows that overlap, and for every other operation.
   static std::optional<WindowLoops> of(mlir::linalg::LinalgOp op);

@@ -18,7 +18,7 @@ namespace fp8 {
 /// A place that is attention, with its backward pass where the program has it, or that looks like it.
 struct AttentionRecord {
   std::string entry;  ///< the function that contains it
-  std::string site;   ///< of the product of queries and keys
+  std::string site;   ///< of the matmul of queries and keys
   std::string reason; ///< why it stays written out; empty if it is one operation
   /// The bytes of scores, probabilities and their gradients, each once, that no longer exist as a whole;
   /// unset if it stays written out or a size is dynamic.

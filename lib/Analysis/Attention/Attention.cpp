@@ -16,18 +16,18 @@ using Kind = CodeNode::Kind;
 namespace {
 
 /// A matmul of either kind. Matmuls in FP8 no longer know the kinds of their operands.
-struct Product {
+struct AnyMatmul {
   SmallVector<AffineMap> maps;
   std::optional<TensorKind> kinds[2];
 
   std::optional<Role> role;
 
-  static std::optional<Product> of(Operation *op) {
+  static std::optional<AnyMatmul> of(Operation *op) {
     if (auto matmul = dyn_cast_or_null<MatmulOp>(op))
-      return Product{
+      return AnyMatmul{
           matmul.getIndexingMapsArray(), {matmul.getLhsKind(), matmul.getRhsKind()}, matmul.getRole()};
     if (auto matmul = dyn_cast_or_null<ScaledMatmulOp>(op))
-      return Product{matmul.getIndexingMapsArray(), {}, matmul.getRole()};
+      return AnyMatmul{matmul.getIndexingMapsArray(), {}, matmul.getRole()};
     return std::nullopt;
   }
   bool has(TensorKind kind) const { return kinds[0] == kind || kinds[1] == kind; }
@@ -40,26 +40,26 @@ struct Product {
 /// Looks at one operand of a matmul.
 class Finder {
 public:
-  Finder(Operation *output, const Product &product, unsigned operand);
+  Finder(Operation *output, const AnyMatmul &matmul, unsigned operand);
   std::optional<AttentionSite> find();
 
 private:
   Finder(const Finder &outer, Value probabilities)
-      : output(outer.output), product(outer.product), probabilities(probabilities), keys(outer.keys),
+      : output(outer.output), matmul(outer.matmul), probabilities(probabilities), keys(outer.keys),
         keyDims(outer.keyDims) {}
   std::optional<AttentionSite> findBehindOperation();
   void visit(const CodeNode *node);
   const CodeNode *chooseScores() const;
   bool dependsOnScores(const CodeNode *node);
   bool looksLikeSoftmax();
-  bool readsSeveralProducts() const;
+  bool readsSeveralMatmuls() const;
   std::string findReason(AttentionSite &site);
   std::string explainShape() const;
   std::string explainReads() const;
   std::string explainAxis();
 
   Operation *output;
-  const Product &product;
+  const AnyMatmul &matmul;
   Value probabilities;
   SmallVector<unsigned> keys;
   uint64_t keyDims = 0;
@@ -76,10 +76,10 @@ static Value getSource(Value operand) {
   return quantize && quantize.getInputs().size() == 1 ? quantize.getInputs().front() : operand;
 }
 
-Finder::Finder(Operation *output, const Product &product, unsigned operand)
-    : output(output), product(product), probabilities(getSource(output->getOperand(operand))) {
-  ContractionDims dims = *inferContractionDims(product.maps);
-  for (auto [position, expr] : llvm::enumerate(product.maps[operand].getResults()))
+Finder::Finder(Operation *output, const AnyMatmul &matmul, unsigned operand)
+    : output(output), matmul(matmul), probabilities(getSource(output->getOperand(operand))) {
+  ContractionDims dims = *inferContractionDims(matmul.maps);
+  for (auto [position, expr] : llvm::enumerate(matmul.maps[operand].getResults()))
     if (llvm::is_contained(dims.k, cast<AffineDimExpr>(expr).getPosition()))
       keys.push_back(position);
   for (unsigned key : keys)
@@ -98,7 +98,7 @@ void Finder::visit(const CodeNode *node) {
 const CodeNode *Finder::chooseScores() const {
   const CodeNode *chosen = nullptr;
   for (const CodeNode *node : nodes) {
-    if (node->kind != Kind::element || !Product::of(node->value.getDefiningOp()) ||
+    if (node->kind != Kind::element || !AnyMatmul::of(node->value.getDefiningOp()) ||
         (node->dims & keyDims) != keyDims || node->dims == keyDims)
       continue;
     if (!chosen || llvm::popcount(node->dims) > llvm::popcount(chosen->dims))
@@ -130,10 +130,10 @@ bool Finder::looksLikeSoftmax() {
   return reduces && hasExp;
 }
 
-bool Finder::readsSeveralProducts() const {
+bool Finder::readsSeveralMatmuls() const {
   return llvm::any_of(nodes, [&](const CodeNode *node) {
     return node->kind == Kind::element && node->value != raw->value &&
-           Product::of(node->value.getDefiningOp());
+           AnyMatmul::of(node->value.getDefiningOp());
   });
 }
 
@@ -142,8 +142,7 @@ bool Finder::readsSeveralProducts() const {
 //===----------------------------------------------------------------------===//
 
 static std::string explainOperation(Operation *op) {
-  return ("'" + op->getName().getStringRef() + "' between its products is no code on elements and rows")
-      .str();
+  return ("'" + op->getName().getStringRef() + "' between its matmuls is no code on elements and rows").str();
 }
 
 std::string Finder::explainAxis() {
@@ -154,7 +153,7 @@ std::string Finder::explainAxis() {
         (llvm::is_contained(keys, dim) ? reducesKeys : reducesOthers) = true;
   if (reducesKeys || !reducesOthers)
     return "";
-  return "its softmax is along another dimension than the one that its second product sums over";
+  return "its softmax is along another dimension than the one that its second matmul sums over";
 }
 
 std::string Finder::explainShape() const {
@@ -181,7 +180,7 @@ std::string Finder::explainShape() const {
 /// Tells which operation computes what the code reads from the scores, in a way that the code does not show.
 std::string Finder::explainReads() const {
   if (raw->value.getDefiningOp()->getBlock() != output->getBlock())
-    return "its two products are in different loops or branches";
+    return "its two matmuls are in different loops or branches";
   llvm::SmallPtrSet<Operation *, 32> after{raw->value.getDefiningOp()};
   for (Operation *op = raw->value.getDefiningOp()->getNextNode(); op != output; op = op->getNextNode()) {
     bool reads = false;
@@ -201,9 +200,9 @@ std::string Finder::explainReads() const {
 
 std::string Finder::findReason(AttentionSite &site) {
   if (!isa<MatmulOp>(output) || !raw->value.getDefiningOp<MatmulOp>())
-    return "its products are in FP8";
+    return "its matmuls are in FP8";
   if (!looksLikeSoftmax())
-    return "no softmax is between its products";
+    return "no softmax is between its matmuls";
   if (std::string reason = explainReads(); !reason.empty())
     return reason;
   if (std::string reason = explainAxis(); !reason.empty())
@@ -224,11 +223,11 @@ std::string Finder::findReason(AttentionSite &site) {
 
 /// Looks behind an operation that is no code on elements, so that a place with one has a reason.
 std::optional<AttentionSite> Finder::findBehindOperation() {
-  if (!product.isOfInputs())
+  if (!matmul.isOfInputs())
     return std::nullopt;
   for (const CodeNode *node : nodes) {
     Operation *op = node->kind == Kind::element ? node->value.getDefiningOp() : nullptr;
-    if (!op || Product::of(op) || node->value.getType() != probabilities.getType())
+    if (!op || AnyMatmul::of(op) || node->value.getType() != probabilities.getType())
       continue;
     for (Value operand : op->getOperands()) {
       if (operand.getType() != probabilities.getType())
@@ -263,10 +262,10 @@ std::optional<AttentionSite> Finder::find() {
   if (raw == probability)
     return std::nullopt;
   Operation *scores = raw->value.getDefiningOp();
-  Product first = *Product::of(scores);
-  if (first.isGradient() || (!looksLikeSoftmax() && !(product.isOfInputs() && first.isOfInputs())))
+  AnyMatmul first = *AnyMatmul::of(scores);
+  if (first.isGradient() || (!looksLikeSoftmax() && !(matmul.isOfInputs() && first.isOfInputs())))
     return std::nullopt;
-  if (isa<ScaledMatmulOp>(output) && (readsSeveralProducts() || !explainAxis().empty()))
+  if (isa<ScaledMatmulOp>(output) && (readsSeveralMatmuls() || !explainAxis().empty()))
     return std::nullopt; // a gradient
   AttentionSite site;
   site.scores = scores;
@@ -281,11 +280,11 @@ std::optional<AttentionSite> Finder::find() {
 }
 
 std::optional<AttentionSite> fp8::findAttention(Operation *output) {
-  std::optional<Product> product = Product::of(output);
-  if (!product || product->isGradient())
+  std::optional<AnyMatmul> matmul = AnyMatmul::of(output);
+  if (!matmul || matmul->isGradient())
     return std::nullopt;
   for (unsigned operand : {0, 1})
-    if (std::optional<AttentionSite> site = Finder(output, *product, operand).find())
+    if (std::optional<AttentionSite> site = Finder(output, *matmul, operand).find())
       return site;
   return std::nullopt;
 }

@@ -332,7 +332,7 @@ std::optional<SoftmaxForm> fp8::findSoftmax(const ElementCode &code, const CodeN
       if (!compute(probability)) {
         if (Operation *unknown = row.getUnknown()) {
           reason = ("'" + unknown->getName().getStringRef() +
-                    "' between its products has no value that is known " + "at compile time")
+                    "' between its matmuls has no value that is known " + "at compile time")
                        .str();
           return std::nullopt;
         }
@@ -348,8 +348,8 @@ std::optional<SoftmaxForm> fp8::findSoftmax(const ElementCode &code, const CodeN
   for (const Candidate &candidate : candidates)
     if (candidate.rows >= kLeastRows)
       return SoftmaxForm{candidate.score, candidate.result, candidate.isBaseTwo, candidate.isSafe};
-  reason = !isEvaluated         ? "the code between its products cannot be evaluated"
-           : candidates.empty() ? "the code between its products is no softmax of the scores along the keys"
+  reason = !isEvaluated         ? "the code between its matmuls cannot be evaluated"
+           : candidates.empty() ? "the code between its matmuls is no softmax of the scores along the keys"
                                 : "its masks leave no row of numbers to evaluate";
   return std::nullopt;
 }

@@ -202,9 +202,9 @@ bool BackwardCandidates::isGradientAResult(const Candidate &candidate) const {
 
 /// True if a forward matmul, before or behind `matmul`, computes the same: one of the two is a
 /// recomputation.
-bool BackwardCandidates::repeatsForward(const Contraction &product) const {
+bool BackwardCandidates::repeatsForward(const Contraction &matmul) const {
   return llvm::any_of(contractions, [&](const Contraction &other) {
-    return other.first == product.first && other.isForward();
+    return other.first == matmul.first && other.isForward();
   });
 }
 

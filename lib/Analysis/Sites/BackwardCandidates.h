@@ -76,7 +76,7 @@ private:
   bool isGroupedCandidate(const Candidate &candidate) const;
   bool findWhetherNamesMarkBackward() const;
   llvm::BitVector findGradients() const; ///< the matmuls that are settled as such
-  bool repeatsForward(const Contraction &product) const;
+  bool repeatsForward(const Contraction &matmul) const;
   bool haveSameSources(mlir::Value a, mlir::Value b) const;
 
   mlir::FunctionOpInterface function;

@@ -58,8 +58,8 @@ std::vector<Candidate> fp8::detail::findGradientsOfRecomputed(const BackwardCand
         continue;
       llvm::SmallPtrSet<Operation *, 4> ends;
       for (Value argument : candidates.getDifferentiatedArguments(f, weight)) {
-        llvm::SmallPtrSet<Operation *, 4> products = findMatmulsOfGradient(argument);
-        ends.insert(products.begin(), products.end());
+        llvm::SmallPtrSet<Operation *, 4> matmuls = findMatmulsOfGradient(argument);
+        ends.insert(matmuls.begin(), matmuls.end());
       }
       for (unsigned b = 0; b < contractions.size(); ++b)
         for (unsigned gradientOperand : {0, 1})

@@ -38,8 +38,8 @@ static void collectParts(Value value, SmallVectorImpl<Value> &parts) {
   Operation *op = value.getDefiningOp();
   if (!op || !forwarded.empty())
     return;
-  if (auto product = dyn_cast<MatmulOp>(op)) { // the matmul is added to its init
-    parts.push_back(product.getInit());
+  if (auto matmul = dyn_cast<MatmulOp>(op)) { // the matmul is added to its init
+    parts.push_back(matmul.getInit());
     return;
   }
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -51,17 +51,17 @@ static void collectParts(Value value, SmallVectorImpl<Value> &parts) {
 
 /// The matmuls that `values` are computed from, with no other matmul between.
 static llvm::SmallPtrSet<Operation *, 4> findMatmuls(SmallVector<Value> values) {
-  llvm::SmallPtrSet<Operation *, 4> products;
+  llvm::SmallPtrSet<Operation *, 4> matmuls;
   llvm::SmallPtrSet<Value, 16> seen;
   while (!values.empty()) {
     Value value = values.pop_back_val();
     if (!seen.insert(value).second)
       continue;
     if (value.getDefiningOp<MatmulOp>())
-      products.insert(value.getDefiningOp());
+      matmuls.insert(value.getDefiningOp());
     collectParts(value, values);
   }
-  return products;
+  return matmuls;
 }
 
 llvm::SmallPtrSet<Operation *, 4> fp8::findMatmulsOfNewValue(BlockArgument carried) {

@@ -49,11 +49,11 @@ private:
 } // namespace
 
 RoleInference::RoleInference(FunctionOpInterface function) : contractions(collectContractions(function)) {
-  SmallVector<Operation *> products;
+  SmallVector<Operation *> matmuls;
   for (Contraction &contraction : contractions)
-    products.push_back(contraction.op);
-  reachability = std::make_unique<Reachability>(function, products);
-  direct = std::make_unique<Reachability>(function, products, Reach::direct);
+    matmuls.push_back(contraction.op);
+  reachability = std::make_unique<Reachability>(function, matmuls);
+  direct = std::make_unique<Reachability>(function, matmuls, Reach::direct);
   sources = std::make_unique<ValueSources>(function);
   matchBackward(function, *reachability, *direct, *sources, contractions);
   weights = std::make_unique<Weights>(function, contractions, *reachability, *sources);

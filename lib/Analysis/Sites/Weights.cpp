@@ -67,12 +67,12 @@ void Weights::addParametersOf(const Contraction &contraction, unsigned operand) 
 }
 
 /// True if a result of the argument's shape is computed from the matmul.
-bool Weights::isGradientAResult(unsigned product, Value argument) const {
+bool Weights::isGradientAResult(unsigned matmul, Value argument) const {
   Operation *terminator = body.back().getTerminator();
   return llvm::any_of(terminator->getOperands(), [&](Value result) {
     auto type = dyn_cast<ShapedType>(result.getType());
     return type && type.getShape() == cast<ShapedType>(argument.getType()).getShape() &&
-           reachability.reaches(product, result);
+           reachability.reaches(matmul, result);
   });
 }
 

@@ -131,7 +131,7 @@ bool AttentionDecomposer<Op>::canResume(unsigned result) {
 }
 
 //===----------------------------------------------------------------------===//
-// Products
+// Matmuls
 //===----------------------------------------------------------------------===//
 
 /// Returns the part of a tensor at `box`.
@@ -164,7 +164,7 @@ Value AttentionDecomposer<Op>::emptyScores(OpBuilder &b, Type element, const Box
   return tensor::EmptyOp::create(b, loc, sizes, element);
 }
 
-/// Creates product `number`, in the dimensions that its tensors have.
+/// Creates matmul `number`, in the dimensions that its tensors have.
 template <typename Op>
 Value AttentionDecomposer<Op>::multiply(OpBuilder &b, unsigned number, const Mapped &lhs, const Mapped &rhs,
                                         const Mapped &out, bool resume) {
@@ -172,11 +172,11 @@ Value AttentionDecomposer<Op>::multiply(OpBuilder &b, unsigned number, const Map
   for (unsigned dim : llvm::seq<unsigned>(ranges.size()))
     if (!lhs.map.isFunctionOfDim(dim) && !rhs.map.isFunctionOfDim(dim))
       unused.set(dim);
-  SmallVector<AffineMap> ofProduct =
+  SmallVector<AffineMap> ofMatmul =
       llvm::map_to_vector(ArrayRef{lhs.map, rhs.map, out.map},
                           [&](AffineMap map) { return projectDims(map, unused, /*compressDimsFlag=*/true); });
   MatmulOp::Properties properties;
-  properties.setIndexingMaps(b.getAffineMapArrayAttr(ofProduct));
+  properties.setIndexingMaps(b.getAffineMapArrayAttr(ofMatmul));
   properties.setResume(resume ? b.getUnitAttr() : nullptr);
   if (op.getSites()) {
     auto site = cast<MatmulSiteAttr>((*op.getSites())[number]);
@@ -190,7 +190,7 @@ Value AttentionDecomposer<Op>::multiply(OpBuilder &b, unsigned number, const Map
   return MatmulOp::create(b, loc, {lhs.tensor, rhs.tensor, out.tensor}, properties).getResult(0);
 }
 
-/// Creates the product of two operands whose sums are scores of the block.
+/// Creates the matmul of two operands whose sums are scores of the block.
 template <typename Op>
 Value AttentionDecomposer<Op>::multiplyScores(OpBuilder &b, unsigned number, unsigned lhs, unsigned rhs,
                                               Type element, const Box &box) {
@@ -200,7 +200,7 @@ Value AttentionDecomposer<Op>::multiplyScores(OpBuilder &b, unsigned number, uns
                   /*resume=*/false);
 }
 
-/// Creates the product of the block's `scores` and an operand, as the block's part of a result, or as the
+/// Creates the matmul of the block's `scores` and an operand, as the block's part of a result, or as the
 /// sums so far of such a part. Returns `out` with the part.
 template <typename Op>
 Value AttentionDecomposer<Op>::multiplyInto(OpBuilder &b, unsigned number, const Mapped &scores,
@@ -208,8 +208,8 @@ Value AttentionDecomposer<Op>::multiplyInto(OpBuilder &b, unsigned number, const
   Mapped whole{out, outMaps[result]};
   Mapped factor{slice(b, {op->getOperand(operand), maps[operand]}, box), maps[operand]};
   Mapped part{slice(b, whole, box), outMaps[result]};
-  Value product = multiply(b, number, scores, factor, part, isSummedOverBlocks(outMaps[result]));
-  return insert(b, product, whole, box);
+  Value matmul = multiply(b, number, scores, factor, part, isSummedOverBlocks(outMaps[result]));
+  return insert(b, matmul, whole, box);
 }
 
 template class fp8::detail::AttentionDecomposer<AttentionOp>;

@@ -30,7 +30,7 @@ struct Blocks {
   int64_t size;
 };
 
-/// Decomposes one operation. Its methods are defined in AttentionBlocks.cpp (dimensions, blocks, products),
+/// Decomposes one operation. Its methods are defined in AttentionBlocks.cpp (dimensions, blocks, matmuls),
 /// AttentionRows.cpp (the code of rows) and DecomposeAttention.cpp (loops over blocks).
 template <typename Op>
 class AttentionDecomposer {
@@ -43,7 +43,7 @@ public:
   mlir::LogicalResult run(int64_t blockElements);
 
 private:
-  static constexpr bool isGrad = Op::kNumProducts == 5;
+  static constexpr bool isGrad = Op::kNumMatmuls == 5;
 
   mlir::OpFoldResult sizeOf(unsigned dim);
   mlir::SmallVector<unsigned> scoreDims() const;
@@ -67,13 +67,12 @@ private:
                            unsigned result, mlir::Value out, const Box &box);
 
   mlir::SmallVector<mlir::Value> runRow(mlir::OpBuilder &b, mlir::ValueRange position,
-                                        mlir::ArrayRef<mlir::Value> products, const Box &box);
-  mlir::SmallVector<mlir::Value> runRows(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> products,
+                                        mlir::ArrayRef<mlir::Value> matmuls, const Box &box);
+  mlir::SmallVector<mlir::Value> runRows(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> matmuls,
                                          mlir::ValueRange further, const Box &box);
   mlir::AffineMap mapToPart(mlir::AffineMap map) const;
-  mlir::FailureOr<mlir::SmallVector<mlir::Value>> liftRows(mlir::OpBuilder &b,
-                                                           mlir::ArrayRef<mlir::Value> products,
-                                                           mlir::ValueRange further, const Box &box);
+  mlir::FailureOr<mlir::SmallVector<mlir::Value>>
+  liftRows(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> matmuls, mlir::ValueRange further, const Box &box);
   mlir::SmallVector<mlir::Value> runBlock(mlir::OpBuilder &b, mlir::ValueRange outs, const Box &box);
   mlir::SmallVector<mlir::Value> runOuter(mlir::OpBuilder &b, unsigned outer, mlir::ValueRange outs, Box box);
   mlir::SmallVector<mlir::Value> runCut(mlir::OpBuilder &b, mlir::ValueRange outs, Box box);

@@ -19,8 +19,8 @@ using namespace fp8::detail;
 
 /// Copies the code of the row at `position` of the block. Returns what it yields.
 template <typename Op>
-SmallVector<Value> AttentionDecomposer<Op>::runRow(OpBuilder &b, ValueRange position,
-                                                   ArrayRef<Value> products, const Box &box) {
+SmallVector<Value> AttentionDecomposer<Op>::runRow(OpBuilder &b, ValueRange position, ArrayRef<Value> matmuls,
+                                                   const Box &box) {
   SmallVector<OpFoldResult> indices(ranges.size(), b.getIndexAttr(0)), inBlock(indices);
   AffineExpr sum = b.getAffineDimExpr(0) + b.getAffineDimExpr(1);
   IRMapping mapping;
@@ -45,9 +45,9 @@ SmallVector<Value> AttentionDecomposer<Op>::runRow(OpBuilder &b, ValueRange posi
     return tensor::ExtractSliceOp::create(b, loc, row, tensor, offsets, sizes, strides);
   };
   AffineMap scores = selectDims(scoreDims());
-  for (auto [i, product] : llvm::enumerate(products)) {
-    BlockArgument argument = op.getProductRow(i);
-    mapping.map(argument, readPart(product, scores, inBlock, argument.getType()));
+  for (auto [i, matmul] : llvm::enumerate(matmuls)) {
+    BlockArgument argument = op.getMatmulRow(i);
+    mapping.map(argument, readPart(matmul, scores, inBlock, argument.getType()));
   }
   for (auto [i, input, map] : llvm::enumerate(op.getInputs(), op.getInputMaps())) {
     BlockArgument argument = op.getInputPart(i);
@@ -59,13 +59,13 @@ SmallVector<Value> AttentionDecomposer<Op>::runRow(OpBuilder &b, ValueRange posi
                              [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
-/// Runs the rows of the block. Returns the rows that products read, as tensors of the block, then `further`
+/// Runs the rows of the block. Returns the rows that matmuls read, as tensors of the block, then `further`
 /// results with the parts of the block.
 template <typename Op>
-SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value> products,
-                                                    ValueRange further, const Box &box) {
+SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value> matmuls, ValueRange further,
+                                                    const Box &box) {
   SmallVector<Value> shared;
-  for (unsigned i = 0; i < Op::kNumProductRows; ++i)
+  for (unsigned i = 0; i < Op::kNumMatmulRows; ++i)
     shared.push_back(emptyScores(b, getElementTypeOrSelf(op.getYield()->getOperand(i)), box));
   llvm::append_range(shared, further);
   SmallVector<OpFoldResult> counts =
@@ -74,13 +74,13 @@ SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value
   loop->setAttr(kRowElementsAttrName, b.getI64IntegerAttr(countRowElements()));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> yielded = runRow(b, loop.getInductionVars(), products, box);
+  SmallVector<Value> yielded = runRow(b, loop.getInductionVars(), matmuls, box);
 
   AffineMap scores = selectDims(scoreDims());
   AffineExpr sum = b.getAffineDimExpr(0) + b.getAffineDimExpr(1);
   for (auto [i, value, argument] : llvm::enumerate(yielded, loop.getRegionIterArgs())) {
-    bool ofBlock = i < Op::kNumProductRows;
-    AffineMap map = ofBlock ? scores : outMaps[Op::kNumMainResults + i - Op::kNumProductRows];
+    bool ofBlock = i < Op::kNumMatmulRows;
+    AffineMap map = ofBlock ? scores : outMaps[Op::kNumMainResults + i - Op::kNumMatmulRows];
     SmallVector<OpFoldResult> offsets, sizes, strides(map.getNumResults(), b.getIndexAttr(1));
     SmallVector<int64_t> kept;
     for (AffineExpr expr : map.getResults()) {
@@ -129,7 +129,7 @@ AffineMap AttentionDecomposer<Op>::mapToPart(AffineMap map) const {
 
 /// Does what runRows does by operations on all rows of the block.
 template <typename Op>
-FailureOr<SmallVector<Value>> AttentionDecomposer<Op>::liftRows(OpBuilder &b, ArrayRef<Value> products,
+FailureOr<SmallVector<Value>> AttentionDecomposer<Op>::liftRows(OpBuilder &b, ArrayRef<Value> matmuls,
                                                                 ValueRange further, const Box &box) {
   SmallVector<OpFoldResult> offsets, sizes;
   for (unsigned dim : dims.outer) {
@@ -141,8 +141,8 @@ FailureOr<SmallVector<Value>> AttentionDecomposer<Op>::liftRows(OpBuilder &b, Ar
   for (unsigned i = 0; i < dims.outer.size(); ++i)
     lifter.setIndex(body.getArgument(i), i);
   AffineMap scores = b.getMultiDimIdentityMap(dims.outer.size() + dims.keys.size());
-  for (auto [i, product] : llvm::enumerate(products))
-    lifter.set(op.getProductRow(i), product, scores);
+  for (auto [i, matmul] : llvm::enumerate(matmuls))
+    lifter.set(op.getMatmulRow(i), matmul, scores);
   for (auto [i, input, map] : llvm::enumerate(op.getInputs(), op.getInputMaps())) {
     if (!llvm::all_of(map.getResults(), llvm::IsaPred<AffineDimExpr, AffineConstantExpr>))
       return op.emitOpError() << "computes with an index in the map of input " << i
@@ -154,12 +154,12 @@ FailureOr<SmallVector<Value>> AttentionDecomposer<Op>::liftRows(OpBuilder &b, Ar
       return failure();
   SmallVector<Value> results;
   for (auto [i, value] : llvm::enumerate(op.getYield()->getOperands())) {
-    if (i < Op::kNumProductRows) {
+    if (i < Op::kNumMatmulRows) {
       results.push_back(lifter.get(value));
       continue;
     }
-    AffineMap map = outMaps[Op::kNumMainResults + i - Op::kNumProductRows];
-    Mapped whole{further[i - Op::kNumProductRows], map};
+    AffineMap map = outMaps[Op::kNumMainResults + i - Op::kNumMatmulRows];
+    Mapped whole{further[i - Op::kNumMatmulRows], map};
     results.push_back(insert(b, lifter.write(value, slice(b, whole, box), mapToPart(map)), whole, box));
   }
   return results;

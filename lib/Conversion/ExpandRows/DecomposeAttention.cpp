@@ -23,16 +23,16 @@ using namespace fp8::detail;
 /// Computes the rows of `box`. Returns `outs` with their parts.
 template <typename Op>
 SmallVector<Value> AttentionDecomposer<Op>::runBlock(OpBuilder &b, ValueRange outs, const Box &box) {
-  SmallVector<Value> products;
-  auto elementOf = [&](unsigned i) { return getElementTypeOrSelf(op.getProductRow(i)); };
-  products.push_back(multiplyScores(b, 0, 0, 1, elementOf(0), box));
+  SmallVector<Value> matmuls;
+  auto elementOf = [&](unsigned i) { return getElementTypeOrSelf(op.getMatmulRow(i)); };
+  matmuls.push_back(multiplyScores(b, 0, 0, 1, elementOf(0), box));
   if constexpr (isGrad)
-    products.push_back(multiplyScores(b, 1, 3, 2, elementOf(1), box));
+    matmuls.push_back(multiplyScores(b, 1, 3, 2, elementOf(1), box));
   ValueRange further = outs.drop_front(Op::kNumMainResults);
   SmallVector<Value> rows;
   if (isLoop) {
-    rows = runRows(b, products, further, box);
-  } else if (FailureOr<SmallVector<Value>> lifted = liftRows(b, products, further, box); succeeded(lifted)) {
+    rows = runRows(b, matmuls, further, box);
+  } else if (FailureOr<SmallVector<Value>> lifted = liftRows(b, matmuls, further, box); succeeded(lifted)) {
     rows = *lifted;
   } else {
     hasFailed = true;
@@ -48,7 +48,7 @@ SmallVector<Value> AttentionDecomposer<Op>::runBlock(OpBuilder &b, ValueRange ou
   } else {
     results.push_back(multiplyInto(b, 1, {rows[0], scores}, 2, 0, outs[0], box));
   }
-  llvm::append_range(results, ArrayRef(rows).drop_front(Op::kNumProductRows));
+  llvm::append_range(results, ArrayRef(rows).drop_front(Op::kNumMatmulRows));
   return results;
 }
 

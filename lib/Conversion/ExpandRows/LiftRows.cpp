@@ -201,8 +201,8 @@ void RowLifter::liftMatmul(MatmulOp op) {
   MatmulOp::Properties properties = op.getProperties();
   properties.setIndexingMaps(b.getAffineMapArrayAttr(
       llvm::map_to_vector(op.getIndexingMapsArray(), [&](AffineMap map) { return addOuter(map); })));
-  Value product = MatmulOp::create(b, loc, operands, properties).getResult(0);
-  set(op.getResult(0), product, b.getMultiDimIdentityMap(cast<ShapedType>(product.getType()).getRank()));
+  Value matmul = MatmulOp::create(b, loc, operands, properties).getResult(0);
+  set(op.getResult(0), matmul, b.getMultiDimIdentityMap(cast<ShapedType>(matmul.getType()).getRank()));
 }
 
 LogicalResult RowLifter::lift(Operation *op) {

@@ -53,21 +53,21 @@ private:
 };
 } // namespace
 
-static StringRef getField(Attribute product, StringRef field) {
-  auto text = cast<DictionaryAttr>(product).getAs<StringAttr>(field);
+static StringRef getField(Attribute matmul, StringRef field) {
+  auto text = cast<DictionaryAttr>(matmul).getAs<StringAttr>(field);
   return text ? text.getValue() : StringRef();
 }
 
 static ArrayRef<Attribute> getMatmuls(Operation *call) {
-  auto products = call->getAttrOfType<ArrayAttr>(kMatmulsAttrName);
-  return products ? products.getValue() : ArrayRef<Attribute>();
+  auto matmuls = call->getAttrOfType<ArrayAttr>(kMatmulsAttrName);
+  return matmuls ? matmuls.getValue() : ArrayRef<Attribute>();
 }
 
 void KernelList::add(Operation *call, func::FuncOp kernel, SmallVector<Attribute> key,
                      function_ref<KernelCost()> countCost) {
   Builder builder(module.getContext());
-  for (Attribute product : getMatmuls(call))
-    key.push_back(builder.getStringAttr(getField(product, "role")));
+  for (Attribute matmul : getMatmuls(call))
+    key.push_back(builder.getStringAttr(getField(matmul, "role")));
   auto [line, isNew] = lines.try_emplace(builder.getArrayAttr(key), Line{kernel, {}, {}});
   if (isNew)
     line->second.cost = countCost();
@@ -100,8 +100,8 @@ void KernelList::add(gpu::LaunchFuncOp launch) {
 static SmallVector<StringRef> getSites(const Line &line) {
   llvm::SetVector<StringRef> sites;
   for (Operation *call : line.calls) {
-    for (Attribute product : getMatmuls(call))
-      sites.insert(getField(product, "site"));
+    for (Attribute matmul : getMatmuls(call))
+      sites.insert(getField(matmul, "site"));
     if (!getMatmuls(call).empty())
       continue;
     Attribute site = call->getAttr(kKernelSiteAttrName);
@@ -115,10 +115,10 @@ static SmallVector<StringRef> getSites(const Line &line) {
 }
 
 /// Returns the operations of the matmuls that a call computes; unset unless all are known.
-static std::optional<int64_t> countMatmuls(ArrayRef<Attribute> products) {
+static std::optional<int64_t> countMatmuls(ArrayRef<Attribute> matmuls) {
   int64_t sum = 0;
-  for (Attribute product : products) {
-    auto operations = cast<DictionaryAttr>(product).getAs<IntegerAttr>("operations");
+  for (Attribute matmul : matmuls) {
+    auto operations = cast<DictionaryAttr>(matmul).getAs<IntegerAttr>("operations");
     if (!operations)
       return std::nullopt;
     sum += operations.getInt();
@@ -128,19 +128,19 @@ static std::optional<int64_t> countMatmuls(ArrayRef<Attribute> products) {
 
 DictionaryAttr KernelList::describe(Line &line) {
   Builder builder(module.getContext());
-  ArrayRef<Attribute> products = getMatmuls(line.calls.front());
+  ArrayRef<Attribute> matmuls = getMatmuls(line.calls.front());
   SmallVector<StringRef> sites = getSites(line);
   KernelCost cost = line.cost;
-  if (!products.empty()) // the other code of the kernel is an epilogue, or the matmul itself in loops
-    cost.operations = countMatmuls(products);
+  if (!matmuls.empty()) // the other code of the kernel is an epilogue, or the matmul itself in loops
+    cost.operations = countMatmuls(matmuls);
 
   StringRef symbol = line.kernel.getName(), kind = "other";
   std::string name = symbol.str();
   if (auto known = line.kernel->getAttrOfType<StringAttr>(kKernelKindAttrName))
     kind = known.getValue();
-  if (!products.empty()) {
+  if (!matmuls.empty()) {
     kind = "products";
-    name = KernelName{("product_" + getField(products[0], "role")).str(), getField(products[0], "site").str(),
+    name = KernelName{("product_" + getField(matmuls[0], "role")).str(), getField(matmuls[0], "site").str(),
                       kind}
                .getSymbol();
   }

@@ -61,15 +61,15 @@ static StringRef findKind(StringRef computes) {
 
 /// Returns the mark of the first matmul that `op` computes; null if it computes none.
 static DictionaryAttr findMatmul(Operation *op) {
-  DictionaryAttr product;
+  DictionaryAttr matmul;
   op->walk([&](Operation *inner) {
     auto marks = inner->getAttrOfType<ArrayAttr>(kMatmulsAttrName);
     if (!marks || marks.empty())
       return WalkResult::advance();
-    product = dyn_cast<DictionaryAttr>(marks[0]);
+    matmul = dyn_cast<DictionaryAttr>(marks[0]);
     return WalkResult::interrupt();
   });
-  return product;
+  return matmul;
 }
 
 /// Returns the word that the lowering left on the operation itself or, around rows, on those inside.
@@ -87,9 +87,9 @@ static std::string findComputes(Operation *op) {
 }
 
 /// Names a kernel after the matmul that it computes.
-static KernelName nameMatmul(DictionaryAttr product) {
+static KernelName nameMatmul(DictionaryAttr matmul) {
   auto read = [&](StringRef field) {
-    auto text = product.getAs<StringAttr>(field);
+    auto text = matmul.getAs<StringAttr>(field);
     return text ? text.str() : "";
   };
   return {"product_" + read("role"), read("site"), "products"};
@@ -143,8 +143,8 @@ static StringRef findFunction(Operation *op) {
 }
 
 KernelName fp8::nameKernel(Operation *op) {
-  if (DictionaryAttr product = findMatmul(op))
-    return nameMatmul(product);
+  if (DictionaryAttr matmul = findMatmul(op))
+    return nameMatmul(matmul);
   NameStack stack = parseNameStack(op->getLoc());
   KernelName name{findComputes(op), stack.site, ""};
   auto structured = dyn_cast<linalg::LinalgOp>(op);

@@ -232,18 +232,18 @@ func::FuncOp Outliner::build(Operation *kernel, Captures &captures) {
 /// Removes the marks of matmuls in `kernel` and returns them for the call: equal kernels compute
 /// matmuls of several sites.
 static ArrayAttr takeMatmulMarks(Operation *kernel) {
-  SmallVector<Attribute> products;
+  SmallVector<Attribute> matmuls;
   kernel->walk([&](Operation *op) {
     if (auto marks = dyn_cast_or_null<ArrayAttr>(op->removeAttr(kMatmulsAttrName)))
-      llvm::append_range(products, marks);
+      llvm::append_range(matmuls, marks);
   });
-  return products.empty() ? ArrayAttr() : ArrayAttr::get(kernel->getContext(), products);
+  return matmuls.empty() ? ArrayAttr() : ArrayAttr::get(kernel->getContext(), matmuls);
 }
 
 void Outliner::outline(Operation *kernel) {
   KernelName name = nameKernel(kernel);
   kernel->walk([](Operation *op) { op->removeAttr(kComputesAttrName); });
-  ArrayAttr products = takeMatmulMarks(kernel);
+  ArrayAttr matmuls = takeMatmulMarks(kernel);
   Captures captures = findCaptures(kernel);
   func::FuncOp func = build(kernel, captures);
   // Printing omits locations and numbers values in order, so equal text means equal code.
@@ -260,8 +260,8 @@ void Outliner::outline(Operation *kernel) {
   }
   OpBuilder builder(kernel);
   auto call = func::CallOp::create(builder, kernel->getLoc(), entry->second, captures.arguments);
-  if (products)
-    call->setAttr(kMatmulsAttrName, products);
+  if (matmuls)
+    call->setAttr(kMatmulsAttrName, matmuls);
   if (!name.site.empty())
     call->setAttr(kKernelSiteAttrName, builder.getStringAttr(name.site));
   kernel->replaceAllUsesWith(call.getResults());

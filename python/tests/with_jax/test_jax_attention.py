@@ -68,7 +68,7 @@ def test_fused(form, dtype, tokens):
     (site,) = check(form, dtype, tokens, "none")
     if tokens == 1 and not site.is_fused:
         # JAX knows that the softmax of one score is 1.
-        assert site.reason == "no softmax is between its products"
+        assert site.reason == "no softmax is between its matmuls"
         return
     assert site.is_fused, site.reason
     assert site.score_bytes > 0

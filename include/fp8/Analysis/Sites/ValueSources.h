@@ -23,7 +23,7 @@ public:
   /// The sources among getArguments that are floating-point tensors.
   llvm::SmallVector<mlir::Value> getFloatArguments(mlir::Value value) const;
   /// The contractions that `value` is computed by: matmuls, and other operations that multiply
-  /// tensors and sum (convolutions, products of integers).
+  /// tensors and sum (convolutions, matmuls of integers).
   llvm::SmallVector<mlir::Operation *> getContractions(mlir::Value value) const;
 
 private:

@@ -14,7 +14,7 @@
 // 1. the only plain operand that is computed from parameters and constants alone;
 // 2. else the only plain operand, as in inference or with frozen weights;
 // 3. of two plain operands the one of lower rank; of equal rank the one that reads a parameter; else the
-//    second. It is the first where both read parameters and only the second contains products of them, or
+//    second. It is the first where both read parameters and only the second contains matmuls of them, or
 //    where neither reads a parameter and only the first reads a tree of arguments that holds weights;
 // 4. none, if no operand is plain.
 // A matmul of parameters is no weight beside an operand that reads one of the same arguments or is a matmul
@@ -59,7 +59,7 @@ private:
   bool shareArgument(mlir::Value a, mlir::Value b) const;
   bool isOfWeightTree(mlir::Value value) const;
   void addParametersOf(const Contraction &contraction, unsigned operand);
-  bool isGradientAResult(unsigned product, mlir::Value argument) const;
+  bool isGradientAResult(unsigned matmul, mlir::Value argument) const;
   bool isOfParametersAlone(mlir::Value value) const;
   bool readsParameter(mlir::Value value) const;
   bool readsCache(mlir::Value value) const;

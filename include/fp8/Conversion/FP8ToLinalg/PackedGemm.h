@@ -61,7 +61,7 @@ MatrixInstruction findMatrixInstruction(llvm::StringRef name);
 struct VectorRegisters {
   int64_t lanes = 8;  ///< f32 elements in one vector register
   int64_t count = 16; ///< vector registers that code can name
-  /// The instruction that products may use whose operands are exact in bf16.
+  /// The instruction that matmuls may use whose operands are exact in bf16.
   MatrixInstruction instruction = MatrixInstruction::fma;
 
   /// Returns these registers with multiply-adds.

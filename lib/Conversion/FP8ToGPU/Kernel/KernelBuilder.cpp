@@ -342,9 +342,9 @@ gpu::LaunchFuncOp fp8::launchKernel(OpBuilder &builder, Location loc, func::Func
   return launch;
 }
 
-void fp8::markLaunch(gpu::LaunchFuncOp launch, StringRef site, ArrayAttr products) {
+void fp8::markLaunch(gpu::LaunchFuncOp launch, StringRef site, ArrayAttr matmuls) {
   if (!site.empty())
     launch->setAttr(kKernelSiteAttrName, StringAttr::get(launch.getContext(), site));
-  if (products)
-    launch->setAttr(kMatmulsAttrName, products);
+  if (matmuls)
+    launch->setAttr(kMatmulsAttrName, matmuls);
 }

@@ -153,7 +153,7 @@ mlir::gpu::LaunchFuncOp launchKernel(mlir::OpBuilder &builder, mlir::Location lo
 void countLaunch(mlir::gpu::LaunchFuncOp launch, mlir::func::FuncOp kernel);
 
 /// Marks a launch with the site that it works for, and with its matmuls (MatmulMarks.h), which may be null.
-void markLaunch(mlir::gpu::LaunchFuncOp launch, llvm::StringRef site, mlir::ArrayAttr products = {});
+void markLaunch(mlir::gpu::LaunchFuncOp launch, llvm::StringRef site, mlir::ArrayAttr matmuls = {});
 
 } // namespace fp8
 

@@ -34,9 +34,9 @@ struct ChooseConfigsPass : public fp8::impl::ChooseConfigsBase<ChooseConfigsPass
     if (!attribute)
       return; // kernels are chosen for GPUs alone
     const Chip &chip = getChip(attribute);
-    SmallVector<Operation *> products;
-    getOperation()->walk([&](Operation *op) { products.push_back(op); });
-    for (Operation *op : products) {
+    SmallVector<Operation *> matmuls;
+    getOperation()->walk([&](Operation *op) { matmuls.push_back(op); });
+    for (Operation *op : matmuls) {
       std::optional<FailureOr<MatmulConfig>> config = findConfig(chip, op);
       if (!config)
         continue;

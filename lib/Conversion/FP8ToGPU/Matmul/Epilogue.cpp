@@ -75,7 +75,7 @@ bool Epilogue::isValid(Operation *op) {
 }
 
 bool Epilogue::canFuse() const {
-  bool inProgramOrder = hasModuleAttr(product.op, kProgramOrderAttrName);
+  bool inProgramOrder = hasModuleAttr(matmul.op, kProgramOrderAttrName);
   // A sum over all rows, of each column or of everything, in parts.
   auto isSumOfColumns = [&](AffineMap map) {
     if (inProgramOrder)
@@ -83,11 +83,11 @@ bool Epilogue::canFuse() const {
     if (map.getNumResults() == 0)
       return true;
     auto isColumn = [&](unsigned position) {
-      unsigned dim = cast<AffineDimExpr>(product.maps[2].getResult(position)).getPosition();
-      return llvm::is_contained(product.dims.n, dim);
+      unsigned dim = cast<AffineDimExpr>(matmul.maps[2].getResult(position)).getPosition();
+      return llvm::is_contained(matmul.dims.n, dim);
     };
     auto kept = llvm::seq<unsigned>(region.numDims - map.getNumResults(), region.numDims);
-    return map.getNumResults() == product.dims.n.size() && llvm::all_of(kept, isColumn);
+    return map.getNumResults() == matmul.dims.n.size() && llvm::all_of(kept, isColumn);
   };
   auto isLoadableMemRef = [](Value value) { return isLoadable(getElementTypeOrSelf(value)); };
   return llvm::all_of(region.extraMaps(),
@@ -105,13 +105,13 @@ static Value allocateF32(OpBuilder &host, Location loc, ArrayRef<OpFoldResult> s
   return memref::AllocOp::create(host, loc, MemRefType::get(shape, host.getF32Type()), dynamic);
 }
 
-Epilogue::Epilogue(OpBuilder &host, const MatmulView &product, KernelArguments &arguments, Value sumParts)
-    : product(product), region(getWithConstants(product.op)), results(*MatmulResults::of(product.op)),
+Epilogue::Epilogue(OpBuilder &host, const MatmulView &matmul, KernelArguments &arguments, Value sumParts)
+    : matmul(matmul), region(getWithConstants(matmul.op)), results(*MatmulResults::of(matmul.op)),
       fused(canFuse()) {
-  Location loc = product.op->getLoc();
-  SmallVector<OpFoldResult> outSizes = memref::getMixedSizes(host, loc, product.out);
+  Location loc = matmul.op->getLoc();
+  SmallVector<OpFoldResult> outSizes = memref::getMixedSizes(host, loc, matmul.out);
   for (auto [dim, size] : llvm::enumerate(outSizes)) {
-    sizes.push_back(cast<MemRefType>(product.out.getType()).getDimSize(dim));
+    sizes.push_back(cast<MemRefType>(matmul.out.getType()).getDimSize(dim));
     sizeArguments.push_back(arguments.addI32(getValueOrCreateConstantIndexOp(host, loc, size)));
   }
   addScales(host, arguments);
@@ -120,15 +120,15 @@ Epilogue::Epilogue(OpBuilder &host, const MatmulView &product, KernelArguments &
     prepareScalars(host, arguments);
     return;
   }
-  remarkGeneric(product.op, "has an epilogue that stays generic code on the GPU",
+  remarkGeneric(matmul.op, "has an epilogue that stays generic code on the GPU",
                 "its region or its operands are more than a matmul's kernel computes element by element");
   scaledSums = allocateF32(host, loc, outSizes);
   addOperand(host, arguments, scaledSums, host.getMultiDimIdentityMap(region.numDims));
 }
 
 void Epilogue::addFusedOperands(OpBuilder &host, KernelArguments &arguments, Value sumParts) {
-  Location loc = product.op->getLoc();
-  addOperand(host, arguments, product.out, host.getMultiDimIdentityMap(region.numDims));
+  Location loc = matmul.op->getLoc();
+  addOperand(host, arguments, matmul.out, host.getMultiDimIdentityMap(region.numDims));
   for (auto [input, map] : llvm::zip_equal(region.inputs, region.inputMaps()))
     addOperand(host, arguments, input, map);
   for (auto [i, extra, map] : llvm::enumerate(region.extras(), region.extraMaps()))
@@ -139,7 +139,7 @@ void Epilogue::addFusedOperands(OpBuilder &host, KernelArguments &arguments, Val
   for (auto [i, extra, map] : llvm::enumerate(region.extras(), region.extraMaps())) {
     if (!isSummed(map))
       continue;
-    Value columns = product.buildSize(host, product.dims.n);
+    Value columns = matmul.buildSize(host, matmul.dims.n);
     if (!columnsArgument)
       columnsArgument = arguments.addI32(columns);
     Value parts = allocateF32(host, loc, {getAsOpFoldResult(sumParts), getAsOpFoldResult(columns)});
@@ -149,7 +149,7 @@ void Epilogue::addFusedOperands(OpBuilder &host, KernelArguments &arguments, Val
 
 /// Adds the scale of an FP8 result and the amaxes as arguments; writes scale_inv.
 void Epilogue::prepareScalars(OpBuilder &host, KernelArguments &arguments) {
-  Location loc = product.op->getLoc();
+  Location loc = matmul.op->getLoc();
   if (results.outScale) {
     outScaleArgument = arguments.addPointer(results.outScale);
     Value scale = memref::LoadOp::create(host, loc, results.outScale);
@@ -173,7 +173,7 @@ void Epilogue::addOperand(OpBuilder &host, KernelArguments &arguments, Value mem
 Epilogue::Operand Epilogue::makeOperand(OpBuilder &host, KernelArguments &arguments, Value memref,
                                         ArrayRef<std::optional<unsigned>> dims,
                                         ArrayRef<int64_t> extents) const {
-  Location loc = product.op->getLoc();
+  Location loc = matmul.op->getLoc();
   auto type = cast<MemRefType>(memref.getType());
   int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   Operand operand{
@@ -204,10 +204,10 @@ Epilogue::Operand Epilogue::makeOperand(OpBuilder &host, KernelArguments &argume
 
 int64_t Epilogue::findRun(const Operand &operand, Value memref) const {
   unsigned bits = operand.element.getIntOrFloatBitWidth();
-  if (product.dims.n.empty() || (bits != 8 && bits != 16 && bits != 32))
+  if (matmul.dims.n.empty() || (bits != 8 && bits != 16 && bits != 32))
     return 1;
-  AffineExpr last = getAffineDimExpr(product.dims.n.back(), memref.getContext());
-  unsigned column = *product.maps[2].getResultPosition(last);
+  AffineExpr last = getAffineDimExpr(matmul.dims.n.back(), memref.getContext());
+  unsigned column = *matmul.maps[2].getResultPosition(last);
   int64_t bytes = bits / 8;
   if (operand.extents[column] != 1 || operand.strides[column] != bytes ||
       ShapedType::isDynamic(sizes[column]))
@@ -225,7 +225,7 @@ int64_t Epilogue::findRun(const Operand &operand, Value memref) const {
 
 /// Adds up the parts of a sum: first those of each column, then, of a sum of everything, the columns.
 void Epilogue::addParts(OpBuilder &host, const Sum &sum, LoweringContext &context) const {
-  Location loc = product.op->getLoc();
+  Location loc = matmul.op->getLoc();
   Value zero = arith::ConstantOp::create(host, loc, host.getF32FloatAttr(0));
   auto addRows = [&](Value in, Value out, ArrayRef<AffineMap> maps, ArrayRef<utils::IteratorType> iterators) {
     linalg::FillOp::create(host, loc, zero, out);
@@ -238,8 +238,8 @@ void Epilogue::addParts(OpBuilder &host, const Sum &sum, LoweringContext &contex
   constexpr auto parallel = utils::IteratorType::parallel, reduction = utils::IteratorType::reduction;
   bool ofAll = sum.map.getNumResults() == 0;
   SmallVector<OpFoldResult> columns;
-  for (unsigned dim : product.dims.n)
-    columns.push_back(product.getSize(host, dim));
+  for (unsigned dim : matmul.dims.n)
+    columns.push_back(matmul.getSize(host, dim));
   Value perColumn = ofAll ? allocateF32(host, loc, memref::getMixedSize(host, loc, sum.parts, 1)) : sum.out;
   if (ofAll)
     columns = {memref::getMixedSize(host, loc, sum.parts, 1)};
@@ -280,6 +280,6 @@ void Epilogue::finish(OpBuilder &host, gpu::LaunchFuncOp launch, LoweringContext
     context.amaxes.add(launch, argument);
   for (const Sum &sum : sums)
     addParts(host, sum, context);
-  if (!fused && failed(buildMatmulEpilogue(host, product.op, scaledSums)))
+  if (!fused && failed(buildMatmulEpilogue(host, matmul.op, scaledSums)))
     llvm_unreachable("isValid() is a precondition");
 }

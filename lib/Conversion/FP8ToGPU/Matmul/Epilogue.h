@@ -28,8 +28,7 @@ public:
   static bool isValid(mlir::Operation *op);
 
   /// `sumParts`, of type index, is the number of parts in which the kernel adds up a column of all batches.
-  Epilogue(mlir::OpBuilder &host, const MatmulView &product, KernelArguments &arguments,
-           mlir::Value sumParts);
+  Epilogue(mlir::OpBuilder &host, const MatmulView &matmul, KernelArguments &arguments, mlir::Value sumParts);
 
   /// A batch, row or column, as a thread sees it.
   struct Position {
@@ -145,7 +144,7 @@ private:
   void computeRun(KernelBuilder &b, const Position &row, llvm::MutableArrayRef<Position> columns,
                   llvm::ArrayRef<mlir::Value> sums);
 
-  const MatmulView &product;
+  const MatmulView &matmul;
   ElementRegion region;
   MatmulResults results;
   bool fused;

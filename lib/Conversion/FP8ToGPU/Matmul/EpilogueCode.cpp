@@ -35,7 +35,7 @@ Epilogue::Position Epilogue::at(KernelBuilder &b, ArrayRef<unsigned> group, Expr
   position.offsets.resize(operands.size());
   bool hasIndices = !region.isEmpty() && fused && !region.body().getOps<IndexOp>().empty();
   SmallVector<unsigned> dims = llvm::map_to_vector(group, [&](unsigned dim) {
-    return *product.maps[2].getResultPosition(getAffineDimExpr(dim, b.getContext()));
+    return *matmul.maps[2].getResultPosition(getAffineDimExpr(dim, b.getContext()));
   });
   auto add = [&](unsigned dim, Expr value) {
     position.indices[dim] = value.getValue();
@@ -68,14 +68,14 @@ Epilogue::Position Epilogue::at(KernelBuilder &b, ArrayRef<unsigned> group, Expr
 }
 
 Epilogue::Position Epilogue::atRow(KernelBuilder &b, Expr row, Expr rows) const {
-  Position position = at(b, product.dims.m, row, operands);
+  Position position = at(b, matmul.dims.m, row, operands);
   position.exists = row < rows;
   position.scale = loadScale(b, /*isLhs=*/true, row, *position.exists);
   return position;
 }
 
 Epilogue::Position Epilogue::atColumn(KernelBuilder &b, Expr column, Expr columns) const {
-  Position position = at(b, product.dims.n, column, operands);
+  Position position = at(b, matmul.dims.n, column, operands);
   position.exists = column < columns;
   position.scale = loadScale(b, /*isLhs=*/false, column, *position.exists);
   position.index = column;
@@ -88,7 +88,7 @@ Value Epilogue::findInBatch(KernelBuilder &b, const Scales &of, Expr batch) cons
   Value start = b.globalPointer(of.operand.argument);
   if (of.groupStride)
     return b.at(start, widen(batch) * b.argument(*of.groupStride));
-  Value offset = at(b, product.dims.batch, batch, of.operand).offsets[0];
+  Value offset = at(b, matmul.dims.batch, batch, of.operand).offsets[0];
   return offset ? b.at(start, b.expr(offset)) : start;
 }
 
@@ -101,23 +101,23 @@ void Epilogue::start(KernelBuilder &b, Expr batch) {
   if (outScaleArgument)
     outScale = loadF32(*outScaleArgument);
   maxima.assign(amaxArguments.size(), b.number(0).getValue());
-  batchPosition = at(b, product.dims.batch, batch, operands);
+  batchPosition = at(b, matmul.dims.batch, batch, operands);
   for (auto [operand, offset] : llvm::zip_equal(operands, batchPosition.offsets)) {
     operand.start = b.globalPointer(operand.argument);
     if (offset)
       operand.start = b.at(operand.start, b.expr(offset));
   }
   for (std::optional<Scales> &of : scales)
-    if (of && product.scalesAlongK == ScalesAlongK::none)
+    if (of && matmul.scalesAlongK == ScalesAlongK::none)
       of->operand.start = findInBatch(b, *of, batch);
 }
 
 /// Returns the scale_inv of a row or column in an operand without blocks along K, if its rows have their own.
 Value Epilogue::loadScale(KernelBuilder &b, bool isLhs, Expr index, Expr exists) const {
   const std::optional<Scales> &of = scales[isLhs ? 0 : 1];
-  if (!of || product.scalesAlongK != ScalesAlongK::none)
+  if (!of || matmul.scalesAlongK != ScalesAlongK::none)
     return {};
-  Value offset = at(b, isLhs ? product.dims.m : product.dims.n, index, of->operand).offsets[0];
+  Value offset = at(b, isLhs ? matmul.dims.m : matmul.dims.n, index, of->operand).offsets[0];
   auto load = [&]() -> SmallVector<Value> {
     Value pointer = offset ? b.at(of->operand.start, b.expr(offset)) : of->operand.start;
     return {b.load(b.getF32Type(), pointer).getValue()};
@@ -136,7 +136,7 @@ Epilogue::LineOfScales Epilogue::findScales(KernelBuilder &b, bool isLhs, Expr b
     return {b.at(b.globalPointer(of.operand.argument), offset), b.number(kPackedBytes, 64)};
   }
   Value first = findInBatch(b, of, batch);
-  if (Value offset = at(b, isLhs ? product.dims.m : product.dims.n, index, of.operand).offsets[0])
+  if (Value offset = at(b, isLhs ? matmul.dims.m : matmul.dims.n, index, of.operand).offsets[0])
     first = b.at(first, b.expr(offset));
   return {first, of.kStride ? b.argument(*of.kStride) : b.number(0, 64)};
 }

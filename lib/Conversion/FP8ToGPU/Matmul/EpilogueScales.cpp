@@ -15,18 +15,18 @@ using namespace fp8;
 
 /// Adds the scales of an operand that has several; they are in the operand's dimensions.
 Epilogue::Scales Epilogue::makeScales(OpBuilder &host, KernelArguments &arguments, bool isLhs) const {
-  Location loc = product.op->getLoc();
-  Value scaleInv = isLhs ? product.lhsScaleInv : product.rhsScaleInv;
-  ArrayRef<int64_t> block = isLhs ? product.lhsBlock : product.rhsBlock;
-  AffineMap map = product.maps[isLhs ? 0 : 1];
+  Location loc = matmul.op->getLoc();
+  Value scaleInv = isLhs ? matmul.lhsScaleInv : matmul.rhsScaleInv;
+  ArrayRef<int64_t> block = isLhs ? matmul.lhsBlock : matmul.rhsBlock;
+  AffineMap map = matmul.maps[isLhs ? 0 : 1];
   SmallVector<std::optional<unsigned>> dims(block.size());
   std::optional<unsigned> alongK, alongGroups;
   for (auto [position, extent] : llvm::enumerate(block)) {
     if (extent == 0)
       continue;
     AffineExpr dim = map.getResult(position);
-    dims[position] = product.maps[2].getResultPosition(dim);
-    bool isGroup = product.groups && map.getDimPosition(position) == product.groups->dim;
+    dims[position] = matmul.maps[2].getResultPosition(dim);
+    bool isGroup = matmul.groups && map.getDimPosition(position) == matmul.groups->dim;
     if (!dims[position])
       (isGroup ? alongGroups : alongK) = position;
   }
@@ -48,31 +48,31 @@ Epilogue::Scales Epilogue::makeScales(OpBuilder &host, KernelArguments &argument
 
 /// Adds the packed scales of an operand, of which each row has a word for each part of K.
 Epilogue::Scales Epilogue::makePackedScales(OpBuilder &host, KernelArguments &arguments, bool isLhs) const {
-  Location loc = product.op->getLoc();
+  Location loc = matmul.op->getLoc();
   auto countBlocks = [&](ArrayRef<unsigned> group, int64_t size) {
     Value extent = arith::ConstantIndexOp::create(host, loc, size);
     return arguments.addI32(
-        host.createOrFold<arith::CeilDivUIOp>(loc, product.buildSize(host, group), extent));
+        host.createOrFold<arith::CeilDivUIOp>(loc, matmul.buildSize(host, group), extent));
   };
-  Value scaleInv = isLhs ? product.lhsScaleInv : product.rhsScaleInv;
+  Value scaleInv = isLhs ? matmul.lhsScaleInv : matmul.rhsScaleInv;
   Scales result{makeOperand(host, arguments, scaleInv, {}, {})};
-  result.packedParts = countBlocks(product.dims.k, kPart);
-  bool isOfAllGroups = isLhs && product.groups; // the rows of all groups are in one matrix
+  result.packedParts = countBlocks(matmul.dims.k, kPart);
+  bool isOfAllGroups = isLhs && matmul.groups; // the rows of all groups are in one matrix
   if (!isOfAllGroups)
-    result.packedTiles = countBlocks(isLhs ? product.dims.m : product.dims.n, kPackedRows);
+    result.packedTiles = countBlocks(isLhs ? matmul.dims.m : matmul.dims.n, kPackedRows);
   return result;
 }
 
 void Epilogue::addScales(OpBuilder &host, KernelArguments &arguments) {
-  if (!product.lhsScaleInv)
+  if (!matmul.lhsScaleInv)
     return;
   for (bool isLhs : {true, false}) {
     unsigned side = isLhs ? 0 : 1;
-    bool isWhole = (isLhs ? product.lhsBlock : product.rhsBlock).empty();
-    if (product.scalesAlongK == ScalesAlongK::packed)
+    bool isWhole = (isLhs ? matmul.lhsBlock : matmul.rhsBlock).empty();
+    if (matmul.scalesAlongK == ScalesAlongK::packed)
       scales[side] = makePackedScales(host, arguments, isLhs);
-    else if (isWhole && product.scalesAlongK == ScalesAlongK::none)
-      wholeScales[side] = arguments.addPointer(isLhs ? product.lhsScaleInv : product.rhsScaleInv);
+    else if (isWhole && matmul.scalesAlongK == ScalesAlongK::none)
+      wholeScales[side] = arguments.addPointer(isLhs ? matmul.lhsScaleInv : matmul.rhsScaleInv);
     else // a kernel that scales along K takes one scale for the whole operand as one that never changes
       scales[side] = makeScales(host, arguments, isLhs);
   }

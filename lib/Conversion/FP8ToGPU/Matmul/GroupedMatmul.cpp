@@ -107,36 +107,36 @@ static MatmulOperand packByGroups(OpBuilder &builder, Location loc, Value memref
 }
 
 std::array<MatmulOperand, 2> fp8::prepareGroupedOperands(OpBuilder &builder, LoweringContext &context,
-                                                         const MatmulView &product, int64_t stepBytes) {
-  bool is16Bit = getElementTypeOrSelf(product.lhs).getIntOrFloatBitWidth() == 16;
-  Location loc = product.op->getLoc();
-  if (product.groups->ofResult) {
-    MatmulOperand lhs = prepareOperand(builder, context, product, /*isLhs=*/true, is16Bit);
+                                                         const MatmulView &matmul, int64_t stepBytes) {
+  bool is16Bit = getElementTypeOrSelf(matmul.lhs).getIntOrFloatBitWidth() == 16;
+  Location loc = matmul.op->getLoc();
+  if (matmul.groups->ofResult) {
+    MatmulOperand lhs = prepareOperand(builder, context, matmul, /*isLhs=*/true, is16Bit);
     lhs.batchStride = constantIndex(builder, loc, 0); // all groups are in one matrix
-    return {lhs, prepareOperand(builder, context, product, /*isLhs=*/false, is16Bit)};
+    return {lhs, prepareOperand(builder, context, matmul, /*isLhs=*/false, is16Bit)};
   }
   Value sources, pitch; // of 16-bit operands and FP8 ones alike: both have one type
   std::array<MatmulOperand, 2> operands;
   for (unsigned i : {0u, 1u}) {
-    std::optional<MatmulOperand> inPlace = is16Bit ? viewOperand(builder, product, i == 0) : std::nullopt;
+    std::optional<MatmulOperand> inPlace = is16Bit ? viewOperand(builder, matmul, i == 0) : std::nullopt;
     if (inPlace && inPlace->isTransposed) {
       operands[i] = *inPlace;
       continue;
     }
-    Value memref = i == 0 ? product.lhs : product.rhs;
-    unsigned position = *product.maps[i].getResultPosition(builder.getAffineDimExpr(product.dims.k.front()));
+    Value memref = i == 0 ? matmul.lhs : matmul.rhs;
+    unsigned position = *matmul.maps[i].getResultPosition(builder.getAffineDimExpr(matmul.dims.k.front()));
     if (!sources) {
       int64_t step = stepBytes * 8 / getElementTypeOrSelf(memref).getIntOrFloatBitWidth();
-      Value rows = product.buildSize(builder, product.dims.k);
+      Value rows = matmul.buildSize(builder, matmul.dims.k);
       Value groups = getValueOrCreateConstantIndexOp(
-          builder, loc, memref::getMixedSize(builder, loc, product.groups->ends, 0));
+          builder, loc, memref::getMixedSize(builder, loc, matmul.groups->ends, 0));
       // A group is padded by less than `step` rows.
       Value padding = builder.createOrFold<arith::MulIOp>(loc, groups, constantIndex(builder, loc, step));
       pitch = builder.createOrFold<arith::AddIOp>(loc, alignUp(builder, loc, rows, step), padding);
-      sources = buildSources(builder, loc, *product.groups, rows, pitch, step);
+      sources = buildSources(builder, loc, *matmul.groups, rows, pitch, step);
     }
-    product.addNote(Twine(i == 0 ? "left" : "right") +
-                    " operand copied first: groups begin at multiples of " + Twine(stepBytes) + " bytes");
+    matmul.addNote(Twine(i == 0 ? "left" : "right") + " operand copied first: groups begin at multiples of " +
+                   Twine(stepBytes) + " bytes");
     operands[i] = packByGroups(builder, loc, memref, position, sources, pitch);
   }
   return operands;
@@ -152,9 +152,10 @@ static Operation *createStandIn(OpBuilder &builder, GroupedMatmulOp op) {
   properties.setIndexingMaps(op.getIndexingMapsAttr());
   properties.setSite(op.getSiteAttr());
   properties.setRole(op.getRoleAttr());
-  auto matmul = MatmulOp::create(builder, op.getLoc(), {op.getLhs(), op.getRhs(), op.getOuts()}, properties);
-  matmul->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-  return matmul;
+  auto matmulOp =
+      MatmulOp::create(builder, op.getLoc(), {op.getLhs(), op.getRhs(), op.getOuts()}, properties);
+  matmulOp->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  return matmulOp;
 }
 
 static Operation *createStandIn(OpBuilder &builder, ScaledGroupedMatmulOp op) {
@@ -165,37 +166,37 @@ static Operation *createStandIn(OpBuilder &builder, ScaledGroupedMatmulOp op) {
   properties.setRhsBlock(op.getRhsBlockAttr());
   properties.setSite(op.getSiteAttr());
   properties.setRole(op.getRoleAttr());
-  auto matmul = ScaledMatmulOp::create(
+  auto matmulOp = ScaledMatmulOp::create(
       builder, op.getLoc(),
       {op.getLhs(), op.getRhs(), op.getLhsScaleInv(), op.getRhsScaleInv(), op.getOuts()}, properties);
-  matmul->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-  return matmul;
+  matmulOp->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  return matmulOp;
 }
 
 /// Returns whether there is something to sum, with scales that kernels have; groups divide blocks of rows
 /// that are summed.
-static bool hasKernel(const MatmulView &product, const Chip &chip) {
+static bool hasKernel(const MatmulView &matmul, const Chip &chip) {
   SmallVector<unsigned> dims =
-      llvm::to_vector(llvm::concat<const unsigned>(product.dims.m, product.dims.n, product.dims.k));
-  bool isEmpty = llvm::any_of(dims, [&](unsigned dim) { return product.knownSize(dim) == 0; });
-  int64_t bytes = llvm::divideCeil(getElementTypeOrSelf(product.lhs).getIntOrFloatBitWidth(), 8);
+      llvm::to_vector(llvm::concat<const unsigned>(matmul.dims.m, matmul.dims.n, matmul.dims.k));
+  bool isEmpty = llvm::any_of(dims, [&](unsigned dim) { return matmul.knownSize(dim) == 0; });
+  int64_t bytes = llvm::divideCeil(getElementTypeOrSelf(matmul.lhs).getIntOrFloatBitWidth(), 8);
   bool isTooLarge =
-      llvm::any_of(dims, [&](unsigned dim) { return product.knownSize(dim) > kMostOfDimension / bytes; });
-  return !isEmpty && !isTooLarge && canScale(chip, product) &&
-         (product.groups->ofResult || product.scalesAlongK == ScalesAlongK::none);
+      llvm::any_of(dims, [&](unsigned dim) { return matmul.knownSize(dim) > kMostOfDimension / bytes; });
+  return !isEmpty && !isTooLarge && canScale(chip, matmul) &&
+         (matmul.groups->ofResult || matmul.scalesAlongK == ScalesAlongK::none);
 }
 
 /// Emits the matmul on a GPU's kernels, if there are any.
-static bool lowerToKernel(OpBuilder &builder, const MatmulView &product, LoweringContext &context) {
-  if (!hasKernel(product, context.chip))
+static bool lowerToKernel(OpBuilder &builder, const MatmulView &matmul, LoweringContext &context) {
+  if (!hasKernel(matmul, context.chip))
     return false;
-  FailureOr<MatmulConfig> config = findMatmulConfig(context.chip, product);
+  FailureOr<MatmulConfig> config = findMatmulConfig(context.chip, matmul);
   if (failed(config))
     context.hasErrors = true;
   if (failed(config) || !config->family)
     return false;
-  return config->family == MatmulFamily::mma ? lowerMmaMatmul(builder, product, *config, context)
-                                             : lowerWideMatmul(builder, product, *config, context);
+  return config->family == MatmulFamily::mma ? lowerMmaMatmul(builder, matmul, *config, context)
+                                             : lowerWideMatmul(builder, matmul, *config, context);
 }
 
 /// Calls `body` with the matmul as kernels see it. Returns false if there are no groups.
@@ -206,13 +207,13 @@ static bool withMatmul(Op op, function_ref<bool(OpBuilder &, const MatmulView &)
   if (cast<ShapedType>(op.getGroupEnds().getType()).getDimSize(0) == 0)
     return false;
   Operation *standIn = createStandIn(builder, op);
-  MatmulView product(standIn, op.getContractionDims());
-  product.groups = RowsOfGroups{op.getGroupEnds(), grouped.group, grouped.divided != 2};
+  MatmulView matmul(standIn, op.getContractionDims());
+  matmul.groups = RowsOfGroups{op.getGroupEnds(), grouped.group, grouped.divided != 2};
   if (grouped.divided == 2)
-    product.dims.batch.push_back(grouped.group);
-  else if (product.dims.n.front() == grouped.rows)
-    product.swap();
-  bool result = body(builder, product);
+    matmul.dims.batch.push_back(grouped.group);
+  else if (matmul.dims.n.front() == grouped.rows)
+    matmul.swap();
+  bool result = body(builder, matmul);
   standIn->erase();
   return result;
 }
@@ -224,16 +225,16 @@ static bool withGroupedMatmul(Operation *op, function_ref<bool(OpBuilder &, cons
 }
 
 bool fp8::lowerGroupedMatmul(Operation *op, LoweringContext &context) {
-  return withGroupedMatmul(op, [&](OpBuilder &builder, const MatmulView &product) {
-    return lowerToKernel(builder, product, context);
+  return withGroupedMatmul(op, [&](OpBuilder &builder, const MatmulView &matmul) {
+    return lowerToKernel(builder, matmul, context);
   });
 }
 
 std::optional<FailureOr<MatmulConfig>> fp8::findGroupedConfig(const Chip &chip, Operation *op) {
   std::optional<FailureOr<MatmulConfig>> config;
-  withGroupedMatmul(op, [&](OpBuilder &, const MatmulView &product) {
-    if (hasKernel(product, chip))
-      config = findMatmulConfig(chip, product);
+  withGroupedMatmul(op, [&](OpBuilder &, const MatmulView &matmul) {
+    if (hasKernel(matmul, chip))
+      config = findMatmulConfig(chip, matmul);
     return config.has_value();
   });
   return config;

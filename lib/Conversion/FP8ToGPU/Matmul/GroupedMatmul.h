@@ -17,7 +17,7 @@ namespace fp8 {
 /// [rows, M or N] in place, of 16-bit elements, or a copy along the rows where each group begins at a
 /// multiple of `stepBytes`, and is followed by zeros up to the next.
 std::array<MatmulOperand, 2> prepareGroupedOperands(mlir::OpBuilder &builder, LoweringContext &context,
-                                                    const MatmulView &product, int64_t stepBytes);
+                                                    const MatmulView &matmul, int64_t stepBytes);
 
 /// The arguments of a kernel that tell the groups.
 struct GroupArguments {

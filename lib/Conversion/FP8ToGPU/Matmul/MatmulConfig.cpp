@@ -25,20 +25,20 @@ static bool haveTensorCores(const MatmulProblem &problem) {
          (lhs == rhs && (lhs.isBF16() || lhs.isF16() || (lhs.isF32() && problem.isTF32)));
 }
 
-MatmulProblem fp8::describeProblem(const MatmulView &product) {
-  MatmulProblem problem{getElementTypeOrSelf(product.lhs),
-                        getElementTypeOrSelf(product.rhs),
-                        product.split || product.scalesAlongK == ScalesAlongK::blocks,
-                        hasModuleAttr(product.op, kStrictAccumulationAttrName),
-                        product.scalesAlongK,
-                        product.groups ? ShapedType::kDynamic : product.knownSize(product.dims.batch),
-                        product.knownSize(product.dims.m),
-                        product.knownSize(product.dims.n),
-                        product.knownSize(product.dims.k),
-                        product.isTF32,
-                        /*hasGroups=*/product.groups.has_value(),
-                        product.getPart()};
-  ElementRegion epilogue = *ElementRegion::of(product.op);
+MatmulProblem fp8::describeProblem(const MatmulView &matmul) {
+  MatmulProblem problem{getElementTypeOrSelf(matmul.lhs),
+                        getElementTypeOrSelf(matmul.rhs),
+                        matmul.split || matmul.scalesAlongK == ScalesAlongK::blocks,
+                        hasModuleAttr(matmul.op, kStrictAccumulationAttrName),
+                        matmul.scalesAlongK,
+                        matmul.groups ? ShapedType::kDynamic : matmul.knownSize(matmul.dims.batch),
+                        matmul.knownSize(matmul.dims.m),
+                        matmul.knownSize(matmul.dims.n),
+                        matmul.knownSize(matmul.dims.k),
+                        matmul.isTF32,
+                        /*hasGroups=*/matmul.groups.has_value(),
+                        matmul.getPart()};
+  ElementRegion epilogue = *ElementRegion::of(matmul.op);
   problem.hasSums = llvm::any_of(epilogue.extraMaps(), [&](AffineMap map) { return epilogue.sums(map); });
   return problem;
 }
@@ -74,8 +74,8 @@ static double countWideClocks(const Chip &chip, const MatmulProblem &problem, in
   int64_t m = known(isSwapped ? problem.n : problem.m), n = known(isSwapped ? problem.m : problem.n);
   int64_t tiles = batch * llvm::divideCeil(m, kWideTileM) * llvm::divideCeil(n, tileN);
   // Of wider operands 128 bytes are fewer elements, which take as long.
-  int64_t products = kWideTileM * tileN * kWideTileKBytes;
-  double multiply = static_cast<double>(products) / static_cast<double>(chip.fp8Rate);
+  int64_t matmuls = kWideTileM * tileN * kWideTileKBytes;
+  double multiply = static_cast<double>(matmuls) / static_cast<double>(chip.fp8Rate);
   int64_t bytes = (std::min(m, kWideTileM) + std::min(n, tileN)) * kWideTileKBytes;
   double load = static_cast<double>(bytes) / chip.l2BytesPerClock;
   return llvm::divideCeil(tiles, chip.multiprocessors) * std::max(multiply, load);
@@ -154,9 +154,9 @@ namespace {
 /// Changes a configuration as the attribute of an operation says.
 class GivenConfig {
 public:
-  GivenConfig(MatmulConfigAttr given, const Chip &chip, const MatmulView &product,
+  GivenConfig(MatmulConfigAttr given, const Chip &chip, const MatmulView &matmul,
               const MatmulProblem &problem)
-      : given(given), chip(chip), product(product), problem(problem) {}
+      : given(given), chip(chip), matmul(matmul), problem(problem) {}
 
   LogicalResult apply(MatmulConfig &config) const {
     return success(succeeded(applyFamily(config)) && succeeded(applyOrder(config)) &&
@@ -165,7 +165,7 @@ public:
 
 private:
   LogicalResult refuse(const Twine &what) const {
-    return product.op->emitOpError() << "has " << what << " in " << kConfigAttrName;
+    return matmul.op->emitOpError() << "has " << what << " in " << kConfigAttrName;
   }
 
   LogicalResult applyFamily(MatmulConfig &config) const {
@@ -224,22 +224,22 @@ private:
 
   MatmulConfigAttr given;
   const Chip &chip;
-  const MatmulView &product;
+  const MatmulView &matmul;
   const MatmulProblem &problem;
 };
 } // namespace
 
-FailureOr<MatmulConfig> fp8::findMatmulConfig(const Chip &chip, const MatmulView &product) {
-  MatmulProblem problem = describeProblem(product);
+FailureOr<MatmulConfig> fp8::findMatmulConfig(const Chip &chip, const MatmulView &matmul) {
+  MatmulProblem problem = describeProblem(matmul);
   MatmulConfig config = chooseMatmulConfig(chip, problem);
-  Attribute attribute = product.op->getAttr(kConfigAttrName);
+  Attribute attribute = matmul.op->getAttr(kConfigAttrName);
   if (!attribute)
     return config;
   auto given = dyn_cast<MatmulConfigAttr>(attribute);
   if (!given)
-    return product.op->emitOpError() << "has " << attribute << " as " << kConfigAttrName
-                                     << ", which must be a #fp8.product_config<…>";
-  if (failed(GivenConfig(given, chip, product, problem).apply(config)))
+    return matmul.op->emitOpError() << "has " << attribute << " as " << kConfigAttrName
+                                    << ", which must be a #fp8.product_config<…>";
+  if (failed(GivenConfig(given, chip, matmul, problem).apply(config)))
     return failure();
   return config;
 }

@@ -27,11 +27,11 @@ struct MatmulProblem {
 };
 
 /// Describes `matmul` as far as its sizes are known.
-MatmulProblem describeProblem(const MatmulView &product);
+MatmulProblem describeProblem(const MatmulView &matmul);
 
 /// Returns whether kernels have the scales of `matmul`: f32, one for all of K or for each part of it that
 /// instructions end with, or packed ones.
-bool canScale(const Chip &chip, const MatmulView &product);
+bool canScale(const Chip &chip, const MatmulView &matmul);
 
 /// How a kernel computes matmuls.
 struct MatmulConfig {
@@ -52,7 +52,7 @@ MatmulConfig chooseMatmulConfig(const Chip &chip, const MatmulProblem &problem);
 
 /// Returns the kernel for `matmul`: as its attribute kConfigAttrName says, and chosen where that says
 /// nothing. Emits an error if there is no such kernel.
-mlir::FailureOr<MatmulConfig> findMatmulConfig(const Chip &chip, const MatmulView &product);
+mlir::FailureOr<MatmulConfig> findMatmulConfig(const Chip &chip, const MatmulView &matmul);
 
 /// Returns it for an operation: fp8.matmul or fp8.scaled_matmul (MatmulLowering.cpp), fp8.grouped_matmul or
 /// fp8.scaled_grouped_matmul (GroupedMatmul.cpp). Returns nullopt if generic code computes it.

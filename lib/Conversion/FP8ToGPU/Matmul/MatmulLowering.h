@@ -23,12 +23,12 @@ bool lowerGroupedMatmul(mlir::Operation *op, LoweringContext &context);
 
 // One function per family of kernels for matmuls; `config` names the family.
 // MmaMatmul.cpp
-bool lowerMmaMatmul(mlir::OpBuilder &builder, const MatmulView &product, const MatmulConfig &config,
+bool lowerMmaMatmul(mlir::OpBuilder &builder, const MatmulView &matmul, const MatmulConfig &config,
                     LoweringContext &context);
 // SimtMatmul.cpp
-bool lowerSimtMatmul(mlir::OpBuilder &builder, const MatmulView &product, LoweringContext &context);
+bool lowerSimtMatmul(mlir::OpBuilder &builder, const MatmulView &matmul, LoweringContext &context);
 // WideMatmul.cpp: wgmma and tcgen05
-bool lowerWideMatmul(mlir::OpBuilder &builder, const MatmulView &product, const MatmulConfig &config,
+bool lowerWideMatmul(mlir::OpBuilder &builder, const MatmulView &matmul, const MatmulConfig &config,
                      LoweringContext &context);
 
 } // namespace fp8

@@ -62,8 +62,8 @@ static std::optional<BatchStrides> findBatchStrides(MemRefType type, ArrayRef<un
 namespace {
 /// An operand, and the positions of its dimensions.
 struct Operand {
-  Operand(const MatmulView &product, bool isLhs) : memref(isLhs ? product.lhs : product.rhs) {
-    AffineMap map = product.maps[isLhs ? 0 : 1];
+  Operand(const MatmulView &matmul, bool isLhs) : memref(isLhs ? matmul.lhs : matmul.rhs) {
+    AffineMap map = matmul.maps[isLhs ? 0 : 1];
     auto find = [&](ArrayRef<unsigned> dims) {
       SmallVector<unsigned> positions;
       for (unsigned dim : dims)
@@ -71,9 +71,9 @@ struct Operand {
           positions.push_back(*position);
       return positions;
     };
-    batch = product.groups ? find(product.groups->dim) : find(product.dims.batch);
-    rows = find(isLhs ? product.dims.m : product.dims.n);
-    k = find(product.dims.k);
+    batch = matmul.groups ? find(matmul.groups->dim) : find(matmul.dims.batch);
+    rows = find(isLhs ? matmul.dims.m : matmul.dims.n);
+    k = find(matmul.dims.k);
   }
   MemRefType type() const { return cast<MemRefType>(memref.getType()); }
 
@@ -187,35 +187,35 @@ static MatmulOperand packOperand(OpBuilder &builder, LoweringContext &context, L
   return {buffer, multiply(pitch, index(bytes)), multiply(batchStride, index(bytes)), index(bytes)};
 }
 
-std::optional<MatmulOperand> fp8::viewOperand(OpBuilder &builder, const MatmulView &product, bool isLhs) {
+std::optional<MatmulOperand> fp8::viewOperand(OpBuilder &builder, const MatmulView &matmul, bool isLhs) {
   StringRef reason;
-  return viewInPlace(builder, product.op->getLoc(), Operand(product, isLhs), /*mayTranspose=*/true, reason);
+  return viewInPlace(builder, matmul.op->getLoc(), Operand(matmul, isLhs), /*mayTranspose=*/true, reason);
 }
 
-MatmulOperand fp8::prepareOperand(OpBuilder &builder, LoweringContext &context, const MatmulView &product,
+MatmulOperand fp8::prepareOperand(OpBuilder &builder, LoweringContext &context, const MatmulView &matmul,
                                   bool isLhs, bool mayTranspose) {
-  Location loc = product.op->getLoc();
-  Operand operand(product, isLhs);
+  Location loc = matmul.op->getLoc();
+  Operand operand(matmul, isLhs);
   StringRef reason;
   if (std::optional<MatmulOperand> inPlace = viewInPlace(builder, loc, operand, mayTranspose, reason))
     return *inPlace;
-  product.addNote(Twine(isLhs ? "left" : "right") + " operand copied first: " + reason);
+  matmul.addNote(Twine(isLhs ? "left" : "right") + " operand copied first: " + reason);
   return packOperand(builder, context, loc, operand);
 }
 
 MatmulOperand fp8::prepareStridedOperand(OpBuilder &builder, LoweringContext &context,
-                                         const MatmulView &product, bool isLhs) {
-  Operand operand(product, isLhs);
+                                         const MatmulView &matmul, bool isLhs) {
+  Operand operand(matmul, isLhs);
   int64_t bytes = getBytes(operand.type().getElementType());
   std::optional<BatchStrides> batch = findBatchStrides(operand.type(), operand.batch);
   std::optional<int64_t> rows = findStride(operand.type(), operand.rows);
   std::optional<int64_t> k = findStride(operand.type(), operand.k);
   if (!batch || !rows || !k)
-    return prepareOperand(builder, context, product, isLhs);
+    return prepareOperand(builder, context, matmul, isLhs);
   auto index = [&](int64_t value) {
-    return arith::ConstantIndexOp::create(builder, product.op->getLoc(), value);
+    return arith::ConstantIndexOp::create(builder, matmul.op->getLoc(), value);
   };
   MatmulOperand result{operand.memref, index(*rows * bytes), Value(), index(*k * bytes)};
-  setBatchStrides(builder, product.op->getLoc(), operand, *batch, result);
+  setBatchStrides(builder, matmul.op->getLoc(), operand, *batch, result);
   return result;
 }

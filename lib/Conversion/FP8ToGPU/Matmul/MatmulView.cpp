@@ -46,24 +46,24 @@ static int64_t findBlockOfK(ArrayRef<int64_t> block, AffineMap map, const Contra
 }
 
 static ContractionDims getDims(Operation *op) {
-  if (auto matmul = dyn_cast<MatmulOp>(op))
-    return matmul.getContractionDims();
+  if (auto matmulOp = dyn_cast<MatmulOp>(op))
+    return matmulOp.getContractionDims();
   return cast<ScaledMatmulOp>(op).getContractionDims();
 }
 
 MatmulView::MatmulView(Operation *op) : MatmulView(op, getDims(op)) {}
 
 MatmulView::MatmulView(Operation *op, const ContractionDims &dimensions) : op(op), dims(dimensions) {
-  auto read = [&](auto product) {
-    lhs = product.getLhs();
-    rhs = product.getRhs();
-    out = product.getInit();
-    maps = product.getIndexingMapsArray();
-    site = product.getSite().value_or("").str();
-    role = stringifyRole(product.getRole().value_or(Role::other)).str();
+  auto read = [&](auto matmul) {
+    lhs = matmul.getLhs();
+    rhs = matmul.getRhs();
+    out = matmul.getInit();
+    maps = matmul.getIndexingMapsArray();
+    site = matmul.getSite().value_or("").str();
+    role = stringifyRole(matmul.getRole().value_or(Role::other)).str();
   };
-  if (auto matmul = dyn_cast<MatmulOp>(op)) {
-    read(matmul);
+  if (auto matmulOp = dyn_cast<MatmulOp>(op)) {
+    read(matmulOp);
     isTF32 = op->hasAttr(kTF32AttrName);
   } else {
     auto scaled = cast<ScaledMatmulOp>(op);
@@ -104,8 +104,8 @@ void MatmulView::swap() {
 }
 
 /// Returns the first of the operands and the result that has `dim`, and its position there.
-static std::pair<Value, unsigned> findMemRef(const MatmulView &product, unsigned dim) {
-  for (auto [value, map] : llvm::zip_equal(std::array{product.lhs, product.rhs, product.out}, product.maps))
+static std::pair<Value, unsigned> findMemRef(const MatmulView &matmul, unsigned dim) {
+  for (auto [value, map] : llvm::zip_equal(std::array{matmul.lhs, matmul.rhs, matmul.out}, matmul.maps))
     if (std::optional<unsigned> position = findPosition(map, dim))
       return {value, *position};
   llvm_unreachable("every dimension is in a map");
@@ -152,31 +152,31 @@ ArrayAttr MatmulView::mark(const Twine &code) const {
     for (Attribute note : notes)
       if (auto text = dyn_cast<StringAttr>(note)) // an attribute of a file may be anything
         all += ("; " + text.getValue()).str();
-  if (auto matmul = dyn_cast<MatmulOp>(op))
-    return markMatmul(matmul, all);
+  if (auto matmulOp = dyn_cast<MatmulOp>(op))
+    return markMatmul(matmulOp, all);
   return markMatmul(cast<ScaledMatmulOp>(op), all);
 }
 
-KernelSpec fp8::describeKernel(const MatmulView &product, const KernelArguments &arguments) {
+KernelSpec fp8::describeKernel(const MatmulView &matmul, const KernelArguments &arguments) {
   KernelSpec spec;
-  spec.name = "product_" + product.role + "_" + product.site;
+  spec.name = "product_" + matmul.role + "_" + matmul.site;
   spec.arguments = arguments.types;
   spec.kind = "products";
   return spec;
 }
 
-gpu::LaunchFuncOp fp8::launchMatmul(OpBuilder &builder, const MatmulView &product, func::FuncOp kernel,
+gpu::LaunchFuncOp fp8::launchMatmul(OpBuilder &builder, const MatmulView &matmul, func::FuncOp kernel,
                                     Value blocks, const KernelArguments &arguments, bool inParts) {
-  auto launch = launchKernel(builder, product.op->getLoc(), kernel, blocks, arguments.operands);
+  auto launch = launchKernel(builder, matmul.op->getLoc(), kernel, blocks, arguments.operands);
   auto instruction = kernel->getAttrOfType<StringAttr>(kInstructionAttrName);
   std::string code = instruction.getValue().str();
-  if (product.scalesAlongK == ScalesAlongK::blocks)
-    code += ", scaled sums of blocks of " + std::to_string(product.getPart());
-  if (product.scalesAlongK == ScalesAlongK::packed)
+  if (matmul.scalesAlongK == ScalesAlongK::blocks)
+    code += ", scaled sums of blocks of " + std::to_string(matmul.getPart());
+  if (matmul.scalesAlongK == ScalesAlongK::packed)
     code += ", scales of 32 elements";
-  if (product.split && product.scalesAlongK != ScalesAlongK::blocks)
+  if (matmul.split && matmul.scalesAlongK != ScalesAlongK::blocks)
     code += inParts ? kSplitSums : kOneSum;
-  markLaunch(launch, product.site, product.mark(code));
+  markLaunch(launch, matmul.site, matmul.mark(code));
   return launch;
 }
 

@@ -106,25 +106,25 @@ struct BatchArguments {
 
 /// Returns the operand of `matmul`, lhs or rhs, in that form: as it lies in memory, or else a copy, which a
 /// remark tells. It is transposed only if the kernel can read it so (`mayTranspose`).
-MatmulOperand prepareOperand(mlir::OpBuilder &builder, LoweringContext &context, const MatmulView &product,
+MatmulOperand prepareOperand(mlir::OpBuilder &builder, LoweringContext &context, const MatmulView &matmul,
                              bool isLhs, bool mayTranspose = false);
 
 /// Returns the operand as it lies in memory, also [batch, K, rows], if it has the form.
-std::optional<MatmulOperand> viewOperand(mlir::OpBuilder &builder, const MatmulView &product, bool isLhs);
+std::optional<MatmulOperand> viewOperand(mlir::OpBuilder &builder, const MatmulView &matmul, bool isLhs);
 
 /// Returns the description of a kernel for `matmul`, without threads, shared memory and instruction.
-KernelSpec describeKernel(const MatmulView &product, const KernelArguments &arguments);
+KernelSpec describeKernel(const MatmulView &matmul, const KernelArguments &arguments);
 
 /// Launches `kernel` on `blocks` blocks, with the marks of `matmul`. Without `inParts` the kernel takes
 /// split sums as one.
-mlir::gpu::LaunchFuncOp launchMatmul(mlir::OpBuilder &builder, const MatmulView &product,
+mlir::gpu::LaunchFuncOp launchMatmul(mlir::OpBuilder &builder, const MatmulView &matmul,
                                      mlir::func::FuncOp kernel, mlir::Value blocks,
                                      const KernelArguments &arguments, bool inParts = true);
 
 /// Returns the operand for kernels that read any strides: not contiguous, not aligned. Copied where rows or K
 /// have no one distance, or batches more than two.
 MatmulOperand prepareStridedOperand(mlir::OpBuilder &builder, LoweringContext &context,
-                                    const MatmulView &product, bool isLhs);
+                                    const MatmulView &matmul, bool isLhs);
 
 /// A tile of a matmul: the numbers of its batch, its block of rows and its block of columns.
 struct Tile {

@@ -39,14 +39,14 @@ static std::optional<unsigned> countRowDims(OpOperand &use) {
     return 1; // each dimension is an index of its own
   if (!isa<MatmulOp, ScaledMatmulOp>(use.getOwner()))
     return std::nullopt;
-  MatmulView product(use.getOwner());
-  auto positions = product.maps[use.getOperandNumber()].getResults();
+  MatmulView matmul(use.getOwner());
+  auto positions = matmul.maps[use.getOperandNumber()].getResults();
   auto isIn = [&](ArrayRef<unsigned> group) {
     return [group](AffineExpr expr) {
       return llvm::is_contained(group, cast<AffineDimExpr>(expr).getPosition());
     };
   };
-  const ContractionDims &dims = product.dims;
+  const ContractionDims &dims = matmul.dims;
   for (ArrayRef<unsigned> group :
        {ArrayRef(dims.batch), ArrayRef(dims.m), ArrayRef(dims.n), ArrayRef(dims.k)})
     if (isIn(group)(positions.back()))

@@ -119,15 +119,14 @@ void SimtKernel::build(Epilogue &epilogue) {
   epilogue.finishTile(b, columns, (tile.batch * tilesM + tile.m) * kParts + b.warp(), kRowLane);
 }
 
-bool fp8::lowerSimtMatmul(OpBuilder &builder, const MatmulView &product, LoweringContext &context) {
-  Location loc = product.op->getLoc();
+bool fp8::lowerSimtMatmul(OpBuilder &builder, const MatmulView &matmul, LoweringContext &context) {
+  Location loc = matmul.op->getLoc();
   auto isWide = [](Type type) { return type.isF32() || type.isBF16() || type.isF16(); };
-  if (!isWide(getElementTypeOrSelf(product.lhs)) || !isWide(getElementTypeOrSelf(product.rhs)) ||
-      product.split)
+  if (!isWide(getElementTypeOrSelf(matmul.lhs)) || !isWide(getElementTypeOrSelf(matmul.rhs)) || matmul.split)
     return false;
   KernelArguments arguments(builder, loc);
   auto addSide = [&](bool isLhs, Value rows) {
-    MatmulOperand operand = prepareStridedOperand(builder, context, product, isLhs);
+    MatmulOperand operand = prepareStridedOperand(builder, context, matmul, isLhs);
     Type type = getElementTypeOrSelf(operand.memref);
     return Side{type,
                 arguments.addPointer(operand.memref),
@@ -137,24 +136,24 @@ bool fp8::lowerSimtMatmul(OpBuilder &builder, const MatmulView &product, Lowerin
                 BatchArguments(arguments, operand),
                 isConstantIntValue(operand.kStride, type.getIntOrFloatBitWidth() / 8)};
   };
-  Value m = product.buildSize(builder, product.dims.m), n = product.buildSize(builder, product.dims.n);
+  Value m = matmul.buildSize(builder, matmul.dims.m), n = matmul.buildSize(builder, matmul.dims.n);
   Side sides[] = {addSide(/*isLhs=*/true, m), addSide(/*isLhs=*/false, n)};
-  unsigned k = arguments.addI32(product.buildSize(builder, product.dims.k));
+  unsigned k = arguments.addI32(matmul.buildSize(builder, matmul.dims.k));
   auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
   auto countTiles = [&](Value size) {
     return builder.createOrFold<arith::CeilDivUIOp>(loc, size, index(kTile));
   };
-  Value tilesM = multiply(product.buildSize(builder, product.dims.batch), countTiles(m));
-  Epilogue epilogue(builder, product, arguments, multiply(tilesM, index(kParts)));
+  Value tilesM = multiply(matmul.buildSize(builder, matmul.dims.batch), countTiles(m));
+  Epilogue epilogue(builder, matmul, arguments, multiply(tilesM, index(kParts)));
 
-  KernelSpec spec = describeKernel(product, arguments);
+  KernelSpec spec = describeKernel(matmul, arguments);
   spec.threads = kThreads;
   spec.sharedBytes = 2 * kOperandBytes;
   llvm::raw_string_ostream(spec.instruction) << "fma.rn.f32 " << sides[0].type << "·" << sides[1].type;
   func::FuncOp kernel =
       context.kernels.build(loc, spec, [&](KernelBuilder &b) { SimtKernel(b, sides, k).build(epilogue); });
-  auto launch = launchMatmul(builder, product, kernel, multiply(tilesM, countTiles(n)), arguments);
+  auto launch = launchMatmul(builder, matmul, kernel, multiply(tilesM, countTiles(n)), arguments);
   epilogue.finish(builder, launch, context);
   return true;
 }

@@ -37,14 +37,14 @@ static bool hasElementEpilogue(Operation *op) {
 }
 
 /// Returns into how many parts of K to divide a matmul; 1 for none.
-static int64_t countParts(const Chip &chip, const MatmulView &product, const MatmulConfig &config) {
-  int64_t m = product.knownSize(product.dims.m), n = product.knownSize(product.dims.n);
-  int64_t k = product.knownSize(product.dims.k);
-  if (llvm::is_contained({m, n, k}, ShapedType::kDynamic) || product.dims.k.size() != 1 ||
-      !product.dims.batch.empty() || product.scalesAlongK != ScalesAlongK::none ||
-      !haveStrides({product.lhs, product.rhs}))
+static int64_t countParts(const Chip &chip, const MatmulView &matmul, const MatmulConfig &config) {
+  int64_t m = matmul.knownSize(matmul.dims.m), n = matmul.knownSize(matmul.dims.n);
+  int64_t k = matmul.knownSize(matmul.dims.k);
+  if (llvm::is_contained({m, n, k}, ShapedType::kDynamic) || matmul.dims.k.size() != 1 ||
+      !matmul.dims.batch.empty() || matmul.scalesAlongK != ScalesAlongK::none ||
+      !haveStrides({matmul.lhs, matmul.rhs}))
     return 1;
-  int64_t bytes = k * getElementTypeOrSelf(product.lhs).getIntOrFloatBitWidth() / 8;
+  int64_t bytes = k * getElementTypeOrSelf(matmul.lhs).getIntOrFloatBitWidth() / 8;
   int64_t rows = config.isSwapped ? n : m, columns = config.isSwapped ? m : n;
   int64_t tiles = llvm::divideCeil(rows, config.tileM) * llvm::divideCeil(columns, config.tileN);
   if (bytes < kLongBytes || 2 * tiles >= chip.multiprocessors)
@@ -60,8 +60,8 @@ namespace {
 class MatmulSplitter {
 public:
   /// `unit` is a scale of 1.
-  MatmulSplitter(const MatmulView &product, int64_t parts, llvm::function_ref<memref::GlobalOp()> unit)
-      : product(product), parts(parts), unit(unit), builder(product.op), loc(product.op->getLoc()) {}
+  MatmulSplitter(const MatmulView &matmul, int64_t parts, llvm::function_ref<memref::GlobalOp()> unit)
+      : matmul(matmul), parts(parts), unit(unit), builder(matmul.op), loc(matmul.op->getLoc()) {}
 
   LogicalResult split();
 
@@ -69,7 +69,7 @@ private:
   AffineMap addParts(AffineMap map, unsigned at);
   void multiply(Value sums);
 
-  const MatmulView &product;
+  const MatmulView &matmul;
   int64_t parts;
   llvm::function_ref<memref::GlobalOp()> unit;
   OpBuilder builder;
@@ -86,25 +86,25 @@ AffineMap MatmulSplitter::addParts(AffineMap map, unsigned at) {
 
 /// Creates the matmuls of the parts, whose sums, without scales, become `sums`.
 void MatmulSplitter::multiply(Value sums) {
-  AffineExpr k = builder.getAffineDimExpr(product.dims.k.front());
-  unsigned lhsAt = *product.maps[0].getResultPosition(k), rhsAt = *product.maps[1].getResultPosition(k);
-  Value lhs = buildPartView(builder, loc, product.lhs, lhsAt, parts);
-  Value rhs = buildPartView(builder, loc, product.rhs, rhsAt, parts);
+  AffineExpr k = builder.getAffineDimExpr(matmul.dims.k.front());
+  unsigned lhsAt = *matmul.maps[0].getResultPosition(k), rhsAt = *matmul.maps[1].getResultPosition(k);
+  Value lhs = buildPartView(builder, loc, matmul.lhs, lhsAt, parts);
+  Value rhs = buildPartView(builder, loc, matmul.rhs, rhsAt, parts);
   ArrayAttr maps = builder.getAffineMapArrayAttr(
-      {addParts(product.maps[0], lhsAt), addParts(product.maps[1], rhsAt), addParts(product.maps[2], 0)});
+      {addParts(matmul.maps[0], lhsAt), addParts(matmul.maps[1], rhsAt), addParts(matmul.maps[2], 0)});
   Operation *created;
-  if (auto matmul = dyn_cast<MatmulOp>(product.op)) {
+  if (auto matmulOp = dyn_cast<MatmulOp>(matmul.op)) {
     MatmulOp::Properties properties;
     properties.setIndexingMaps(maps);
-    properties.setSite(matmul.getSiteAttr());
-    properties.setRole(matmul.getRoleAttr());
-    properties.setLhsKind(matmul.getLhsKindAttr());
-    properties.setRhsKind(matmul.getRhsKindAttr());
-    properties.setRecipe(matmul.getRecipeAttr());
-    properties.setKept(matmul.getKeptAttr());
+    properties.setSite(matmulOp.getSiteAttr());
+    properties.setRole(matmulOp.getRoleAttr());
+    properties.setLhsKind(matmulOp.getLhsKindAttr());
+    properties.setRhsKind(matmulOp.getRhsKindAttr());
+    properties.setRecipe(matmulOp.getRecipeAttr());
+    properties.setKept(matmulOp.getKeptAttr());
     created = MatmulOp::create(builder, loc, {lhs, rhs, sums}, properties);
   } else {
-    auto scaled = cast<ScaledMatmulOp>(product.op);
+    auto scaled = cast<ScaledMatmulOp>(matmul.op);
     memref::GlobalOp one = unit();
     Value scale = memref::GetGlobalOp::create(builder, loc, one.getType(), one.getSymName());
     ScaledMatmulOp::Properties properties;
@@ -115,13 +115,13 @@ void MatmulSplitter::multiply(Value sums) {
     properties.setRecipe(scaled.getRecipeAttr());
     created = ScaledMatmulOp::create(builder, loc, {lhs, rhs, scale, scale, sums}, properties);
   }
-  created->setDiscardableAttrs(product.op->getDiscardableAttrDictionary());
+  created->setDiscardableAttrs(matmul.op->getDiscardableAttrDictionary());
   MatmulView(created).addNote("K in " + Twine(parts) + " parts");
 }
 
 LogicalResult MatmulSplitter::split() {
-  Operation *op = product.op, *before = op->getPrevNode();
-  ArrayRef<int64_t> shape = cast<MemRefType>(product.out.getType()).getShape();
+  Operation *op = matmul.op, *before = op->getPrevNode();
+  ArrayRef<int64_t> shape = cast<MemRefType>(matmul.out.getType()).getShape();
   SmallVector<int64_t> sizes{parts};
   llvm::append_range(sizes, shape);
   Value sums = memref::AllocOp::create(builder, loc, MemRefType::get(sizes, builder.getF32Type()));
@@ -168,22 +168,22 @@ struct SplitMatmulsPass : public fp8::impl::SplitMatmulsBase<SplitMatmulsPass> {
     if (!attribute || module->hasAttr(kProgramOrderAttrName))
       return;
     const Chip &chip = getChip(attribute);
-    SmallVector<Operation *> products;
+    SmallVector<Operation *> matmuls;
     module.walk([&](Operation *op) {
       bool isOnMemRefs = llvm::none_of(op->getOperandTypes(), llvm::IsaPred<TensorType>);
       // A configuration that is written down is of the whole matmul.
       if (isa<MatmulOp, ScaledMatmulOp>(op) && isOnMemRefs && !op->hasAttr(kConfigAttrName))
-        products.push_back(op);
+        matmuls.push_back(op);
     });
     memref::GlobalOp one;
     auto unit = [&] { return one ? one : one = createUnitScale(module); };
-    for (Operation *op : products) {
+    for (Operation *op : matmuls) {
       std::optional<FailureOr<MatmulConfig>> config = findPlainConfig(chip, op);
       if (!config || failed(*config) || !hasElementEpilogue(op))
         continue;
-      MatmulView product(op);
-      int64_t parts = countParts(chip, product, **config);
-      if (parts > 1 && failed(MatmulSplitter(product, parts, unit).split()))
+      MatmulView matmul(op);
+      int64_t parts = countParts(chip, matmul, **config);
+      if (parts > 1 && failed(MatmulSplitter(matmul, parts, unit).split()))
         return signalPassFailure();
     }
   }

@@ -78,7 +78,7 @@ Value ElementBuilder::load(OpBuilder &inner, unsigned operand, Value k) {
   SmallVector<Value> at;
   for (AffineExpr expr : parts.maps[operand].getResults()) {
     unsigned dim = cast<AffineDimExpr>(expr).getPosition();
-    at.push_back(dim == parts.product.k.front() ? k : indices[dim]);
+    at.push_back(dim == parts.matmul.k.front() ? k : indices[dim]);
   }
   return buildWiden(inner, loc, memref::LoadOp::create(inner, loc, parts.operands[operand], at));
 }
@@ -131,7 +131,7 @@ void ElementBuilder::build(ValueRange position) {
   Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, group, groups);
   Value last = arith::SubIOp::create(b, loc, groups, number(1));
   indices[parts.dims.group] = arith::SelectOp::create(b, loc, inside, group, last);
-  Value length = parts.buildSize(b, parts.product.k.front());
+  Value length = parts.buildSize(b, parts.matmul.k.front());
   Value total = sumRange({number(0), arith::SelectOp::create(b, loc, inside, length, number(0))});
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   store(arith::SelectOp::create(b, loc, inside, total, zero));

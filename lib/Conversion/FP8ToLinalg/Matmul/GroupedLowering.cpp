@@ -26,15 +26,15 @@ using namespace fp8;
 GroupedParts::GroupedParts(GroupedMatmulOp op)
     : op(op), loc(op.getLoc()), operands{op.getLhs(), op.getRhs()}, out(op.getOuts()),
       ends(op.getGroupEnds()), maps(op.getIndexingMapsArray()), dims(op.getGroupedDims()),
-      product(op.getContractionDims()) {}
+      matmul(op.getContractionDims()) {}
 
 GroupedParts::GroupedParts(ScaledGroupedMatmulOp op)
     : op(op), loc(op.getLoc()), operands{op.getLhs(), op.getRhs()}, out(op.getOuts()),
       ends(op.getGroupEnds()), maps(op.getIndexingMapsArray()), dims(op.getGroupedDims()),
-      product(op.getContractionDims()), scales{op.getLhsScaleInv(), op.getRhsScaleInv()},
+      matmul(op.getContractionDims()), scales{op.getLhsScaleInv(), op.getRhsScaleInv()},
       blocks{op.getLhsBlockAttr(), op.getRhsBlockAttr()},
       placed(TensorScale(scales[0], op.getLhsBlock(), maps[0]),
-             TensorScale(scales[1], op.getRhsBlock(), maps[1]), product.k.front()),
+             TensorScale(scales[1], op.getRhsBlock(), maps[1]), matmul.k.front()),
       split(op.getAccumulation() == Accumulation::split) {}
 
 LogicalResult GroupedParts::verifyLoopScales() const {
@@ -49,12 +49,12 @@ LogicalResult GroupedParts::verifyLoopScales() const {
 
 LogicalResult GroupedParts::verifyPackedScales() const {
   for (const TensorScale &scale : placed.operands) {
-    int64_t extent = scale.getExtent(product.k.front());
+    int64_t extent = scale.getExtent(matmul.k.front());
     if (extent != 0 && extent != placed.length)
       return op->emitOpError() << "has blocks of " << extent << " and " << placed.length
                                << " along K; both operands need blocks of one length";
   }
-  if (placed.length != 0 && product.k.front() == dims.rows)
+  if (placed.length != 0 && matmul.k.front() == dims.rows)
     return op->emitOpError("with scales per block of its rows has no lowering, because groups divide the "
                            "blocks; use --recipe=delayed, --recipe=current or --recipe=row");
   return success();
@@ -98,8 +98,8 @@ Value GroupedParts::buildScale(OpBuilder &b, ArrayRef<Value> indices) const {
   return factor;
 }
 
-ArrayAttr GroupedParts::mark(StringRef products, StringRef where) const {
-  std::string code = (products + (isScaled() ? " of decoded FP8" : "") + placed.describeSums(split) +
+ArrayAttr GroupedParts::mark(StringRef matmuls, StringRef where) const {
+  std::string code = (matmuls + (isScaled() ? " of decoded FP8" : "") + placed.describeSums(split) +
                       ", a product per group (" + where + ")")
                          .str();
   if (auto grouped = dyn_cast<GroupedMatmulOp>(op))
@@ -206,7 +206,7 @@ static LogicalResult lowerToPacked(OpBuilder &builder, const GroupedParts &parts
   Location loc = parts.loc;
   PackedMatmulOptions options{
       parts.split, registers.withMultiplyAdds(), parts.mark("packed f32 products", "CPU"), {}};
-  if (isZeroInteger(getAsOpFoldResult(parts.buildSize(builder, parts.product.k.front())))) {
+  if (isZeroInteger(getAsOpFoldResult(parts.buildSize(builder, parts.matmul.k.front())))) {
     fillWithZeros(builder, parts, parts.out)->setAttr(kMatmulsAttrName, options.marks);
     return success();
   }

@@ -35,15 +35,15 @@ struct GroupedParts {
   /// along which scales do not vary may be null. Null without such scales.
   mlir::Value buildScale(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> indices) const;
   /// Returns the marks of the code (MatmulMarks.h); `matmuls` and `where` describe it.
-  mlir::ArrayAttr mark(llvm::StringRef products, llvm::StringRef where) const;
+  mlir::ArrayAttr mark(llvm::StringRef matmuls, llvm::StringRef where) const;
 
   mlir::Operation *op;
   mlir::Location loc;
   mlir::Value operands[2], out, ends;
   mlir::SmallVector<mlir::AffineMap> maps;
   GroupedDims dims;
-  ContractionDims product; ///< M, N and K of the matmul of one group
-  mlir::Value scales[2];   ///< scale_inv; null in high precision
+  ContractionDims matmul; ///< M, N and K of the matmul of one group
+  mlir::Value scales[2];  ///< scale_inv; null in high precision
   mlir::DenseI64ArrayAttr blocks[2];
   MatmulScales placed; ///< where the scales enter
   bool split = false;

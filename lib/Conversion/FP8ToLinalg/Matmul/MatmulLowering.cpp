@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers matrix products to a packed f32 product, followed by an epilogue per element.
+// Lowers matmuls to a packed f32 matmul, followed by an epilogue per element.
 
 #include "MatmulLowering.h"
 #include "../Cast/CastLowering.h"
@@ -360,7 +360,7 @@ static LogicalResult lowerToPackedGemm(OpBuilder &builder, AnyMatmulOp op, const
 }
 
 LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegisters *registers) {
-  // An epilogue may read and write f64 beside a product in f32; a product of f64 has none.
+  // An epilogue may read and write f64 beside a matmul in f32; a matmul of f64 has none.
   if (llvm::any_of(ValueRange{op.getLhs(), op.getRhs(), op.getInit()},
                    [](Value value) { return getElementTypeOrSelf(value).isF64(); }))
     return lowerF64Matmul(builder, op);

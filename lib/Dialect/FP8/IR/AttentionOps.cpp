@@ -133,18 +133,18 @@ static Type getPartType(AffineMap map, Value operand, ArrayRef<int64_t> rows) {
 template <typename Op>
 static LogicalResult verifyArguments(Op op, const AttentionDims &dims, ArrayRef<int64_t> rowShape) {
   Block &body = op.getRows().front();
-  unsigned outer = dims.outer.size(), wanted = outer + Op::kNumProductRows + op.getInputs().size();
+  unsigned outer = dims.outer.size(), wanted = outer + Op::kNumMatmulRows + op.getInputs().size();
   if (body.getNumArguments() != wanted)
     return op.emitOpError() << "`rows` must have " << wanted << " arguments: the index of the row in each of "
                             << outer << " outer dimensions, "
-                            << (Op::kNumProductRows == 1 ? "the row of scores"
-                                                         : "the rows of scores and of gradients")
+                            << (Op::kNumMatmulRows == 1 ? "the row of scores"
+                                                        : "the rows of scores and of gradients")
                             << ", and the part of each input";
   for (unsigned i = 0; i < outer; ++i)
     if (!body.getArgument(i).getType().isIndex())
       return op.emitOpError() << "argument " << i
                               << " of `rows` is an index of the row and must be of type index";
-  for (unsigned i = outer; i < outer + Op::kNumProductRows; ++i) {
+  for (unsigned i = outer; i < outer + Op::kNumMatmulRows; ++i) {
     auto type = dyn_cast<RankedTensorType>(body.getArgument(i).getType());
     if (!type || !isa<FloatType>(type.getElementType()) || !llvm::equal(type.getShape(), rowShape))
       return op.emitOpError() << "argument " << i << " of `rows` must be a row of floats, such as "
@@ -154,7 +154,7 @@ static LogicalResult verifyArguments(Op op, const AttentionDims &dims, ArrayRef<
   for (auto [i, input, map] : llvm::enumerate(op.getInputs(), op.getInputMaps())) {
     Type part = getPartType(map, input, rows);
     if (op.getInputPart(i).getType() != part)
-      return op.emitOpError() << "argument " << outer + Op::kNumProductRows + i
+      return op.emitOpError() << "argument " << outer + Op::kNumMatmulRows + i
                               << " of `rows` must be of type " << part;
   }
   return success();
@@ -165,15 +165,15 @@ static LogicalResult verifyYield(Op op, const AttentionDims &dims, ArrayRef<int6
   YieldOp yield = fp8::detail::getYield(op.getRows().front());
   if (!yield)
     return op.emitOpError("`rows` must end in fp8.yield");
-  unsigned further = op.getOuts().size() - Op::kNumMainResults, wanted = Op::kNumProductRows + further;
+  unsigned further = op.getOuts().size() - Op::kNumMainResults, wanted = Op::kNumMatmulRows + further;
   if (yield->getNumOperands() != wanted)
     return op.emitOpError() << "`rows` yields " << yield->getNumOperands() << " values, expected " << wanted
                             << ": "
-                            << (Op::kNumProductRows == 1
+                            << (Op::kNumMatmulRows == 1
                                     ? "the row of probabilities"
                                     : "the rows of probabilities and of gradients of the scores")
                             << ", and one for each further result";
-  for (unsigned i = 0; i < Op::kNumProductRows; ++i) {
+  for (unsigned i = 0; i < Op::kNumMatmulRows; ++i) {
     auto type = dyn_cast<RankedTensorType>(yield->getOperand(i).getType());
     if (!type || !isa<FloatType>(type.getElementType()) || !llvm::equal(type.getShape(), rowShape))
       return op.emitOpError() << "`rows` yields " << yield->getOperand(i).getType() << " as value " << i
@@ -181,7 +181,7 @@ static LogicalResult verifyYield(Op op, const AttentionDims &dims, ArrayRef<int6
                               << RankedTensorType::get(rowShape, Float32Type::get(op.getContext()));
   }
   SmallVector<int64_t> rows = getRowDims(dims);
-  for (auto [i, value] : llvm::enumerate(yield->getOperands().drop_front(Op::kNumProductRows))) {
+  for (auto [i, value] : llvm::enumerate(yield->getOperands().drop_front(Op::kNumMatmulRows))) {
     unsigned number = Op::kNumMainResults + i;
     Type part = getPartType(op.getOutMaps()[number], op.getOuts()[number], rows);
     if (value.getType() != part)
@@ -236,9 +236,9 @@ static LogicalResult verifyAttention(Op op,
     if (!isa<FloatType>(getElementTypeOrSelf(op.getOuts()[i])))
       return op.emitOpError() << "result " << i << " is of " << getElementTypeOrSelf(op.getOuts()[i])
                               << " and must be of floats";
-  if (op.getSites() && op.getSites()->size() != Op::kNumProducts)
-    return op.emitOpError() << "has " << op.getSites()->size() << " sites for " << Op::kNumProducts
-                            << " products";
+  if (op.getSites() && op.getSites()->size() != Op::kNumMatmuls)
+    return op.emitOpError() << "has " << op.getSites()->size() << " sites for " << Op::kNumMatmuls
+                            << " matmuls";
   FailureOr<SmallVector<int64_t>> ranges = inferLoopRanges(op);
   if (failed(ranges))
     return failure();

@@ -114,8 +114,8 @@ LogicalResult verifyReadsInPlace(ScaledMatmulOp op) {
 LogicalResult verifyFusion(Operation *op) {
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
     return verifyIsGeneric(linalgOp);
-  if (auto product = dyn_cast<ScaledMatmulOp>(op))
-    return verifyReadsInPlace(product);
+  if (auto matmul = dyn_cast<ScaledMatmulOp>(op))
+    return verifyReadsInPlace(matmul);
   auto quantize = dyn_cast<QuantizeOp>(op);
   if (!quantize || quantize.getInputs().empty() || quantize->getNumResults() == 0)
     return success();

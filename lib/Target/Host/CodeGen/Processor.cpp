@@ -120,7 +120,7 @@ static constexpr StringLiteral kFastBF16Dots[] = {"znver4", "znver5"};
 StringRef fp8::getMatrixInstruction(const HostCodeOptions &options) {
   if (options.sums == MatmulSums::exact || !hasFeatures(options, "+avx512f,+avx512bf16"))
     return "";
-  // Thin products have dot products of AVX512_BF16 beside AMX.
+  // Thin matmuls have dot products of AVX512_BF16 beside AMX.
   if (hasFeatures(options, "+amx-tile,+amx-bf16") && (!options.processor.empty() || mayUseTiles()))
     return kTileFeature;
   bool isFast = llvm::is_contained(kFastBF16Dots, describeProcessor(options).first);

@@ -46,7 +46,7 @@ struct LaunchRun {
   gpu::LaunchFuncOp last; ///< null before the first
   size_t record = 0;      ///< of the first launch
   int64_t count = 0;
-  SmallVector<Attribute> products;
+  SmallVector<Attribute> matmuls;
 };
 
 /// Lowers one entry point, whose last argument is the frame.
@@ -112,21 +112,21 @@ static LogicalResult verifyLaunch(gpu::LaunchFuncOp launch, FunctionOpInterface 
 /// Adds the marks of the matmuls that a launch computes to `matmuls`, with the kernel's instruction and the
 /// launch's place.
 static void addMatmuls(gpu::LaunchFuncOp launch, FunctionOpInterface kernel,
-                       SmallVectorImpl<Attribute> &products) {
+                       SmallVectorImpl<Attribute> &matmuls) {
   auto instruction = kernel->getAttrOfType<StringAttr>(kInstructionAttrName);
   auto list = launch->getAttrOfType<ArrayAttr>(kMatmulsAttrName);
   if (!list)
     return;
   Builder builder(kernel.getContext());
-  for (auto product : list.getAsRange<DictionaryAttr>()) {
-    NamedAttrList fields(product);
+  for (auto matmul : list.getAsRange<DictionaryAttr>()) {
+    NamedAttrList fields(matmul);
     fields.set("location", builder.getStringAttr(describeLocation(launch.getLoc())));
-    auto code = product.getAs<StringAttr>("code");
+    auto code = matmul.getAs<StringAttr>("code");
     if (instruction && (!code || code.empty()))
       fields.set("code", instruction);
     else if (instruction && !code.getValue().contains(instruction.getValue()))
       fields.set("code", builder.getStringAttr(code.getValue() + ": " + instruction.getValue()));
-    products.push_back(fields.getDictionary(kernel.getContext()));
+    matmuls.push_back(fields.getDictionary(kernel.getContext()));
   }
 }
 
@@ -191,7 +191,7 @@ LogicalResult EntryLowering::lowerLaunch(gpu::LaunchFuncOp launch, LaunchParamet
   }
   open.last = launch;
   ++open.count;
-  addMatmuls(launch, kernel, open.products);
+  addMatmuls(launch, kernel, open.matmuls);
   return success();
 }
 
@@ -204,8 +204,8 @@ void EntryLowering::endRun(LaunchParameters &parameters) {
     SmallVector<Value> operands = parameters.buildOperands(builder, loc, open.record, open.count);
     operands.insert(operands.begin(), frame);
     func::CallOp call = callHelper(loc, kLaunchHelper, builder.getI1Type(), operands);
-    if (!open.products.empty())
-      call->setAttr(kMatmulsAttrName, builder.getArrayAttr(open.products));
+    if (!open.matmuls.empty())
+      call->setAttr(kMatmulsAttrName, builder.getArrayAttr(open.matmuls));
     require(loc, call.getResult(0));
     open.last.erase();
   }

@@ -80,7 +80,7 @@ func.func @sizes(%q: tensor<4x16xf32>, %k: tensor<8x12xf32>, %v: tensor<8x24xf32
 // -----
 
 func.func @sites(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x24xf32>, %o: tensor<4x24xf32>) {
-  // expected-error@+1 {{has 1 sites for 2 products}}
+  // expected-error@+1 {{has 1 sites for 2 matmuls}}
   %r = fp8.attention ins(%q, %k, %v : tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x24xf32>)
       outs(%o : tensor<4x24xf32>)
       {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>],

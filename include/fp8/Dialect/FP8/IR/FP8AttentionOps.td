@@ -11,9 +11,9 @@
 include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 
 def FP8_FloatTensor : RankedTensorOf<[AnyFloat]>;
-def FP8_MatmulSites : TypedArrayAttrBase<FP8_MatmulSiteAttr, "the site of each product">;
+def FP8_MatmulSites : TypedArrayAttrBase<FP8_MatmulSiteAttr, "the site of each matmul">;
 
-/// The base of both operations: products, and between them a region that computes rows.
+/// The base of both operations: matmuls, and between them a region that computes rows.
 class FP8_AttentionBaseOp<string mnemonic> : FP8_DpsOp<mnemonic, [AttrSizedOperandSegments]> {
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$rows);
@@ -43,8 +43,8 @@ class FP8_AttentionBaseOp<string mnemonic> : FP8_DpsOp<mnemonic, [AttrSizedOpera
       ::llvm::SmallVector<::mlir::AffineMap> maps = getIndexingMapsArray();
       return ::llvm::to_vector(::llvm::ArrayRef(maps).take_back(getOuts().size()));
     }
-    /// Returns the argument of the region for row `i` that is a sum of products.
-    ::mlir::BlockArgument getProductRow(unsigned i) {
+    /// Returns the argument of the region for row `i` that is a matmul's result.
+    ::mlir::BlockArgument getMatmulRow(unsigned i) {
       return getRows().getArgument(getAttentionDims().outer.size() + i);
     }
     /// Returns the argument of the region for `inputs[i]`.
@@ -81,7 +81,7 @@ def FP8_AttentionOp : FP8_AttentionBaseOp<"attention"> {
     rows, `linalg.index` for the index of a key, and scalars. It yields the row of probabilities, and for each further
     result a row or a scalar.
 
-    Products are those of `fp8.matmul`: summed in f32 (in f64 if an operand is f64) in the order of the reduction
+    Matmuls are those of `fp8.matmul`: summed in f32 (in f64 if an operand is f64) in the order of the reduction
     dimensions, and rounded once. The element type of the region's row of scores is the type that scores are
     rounded to, and probabilities are multiplied in the type that the region yields. So the operation is the
     program that it stands for, bit for bit. A region of a score and an implied softmax could not be that: programs
@@ -93,7 +93,7 @@ def FP8_AttentionOp : FP8_AttentionBaseOp<"attention"> {
     has all outer and key dimensions) or a statistic of the row (all outer dimensions), as a maximum or sum that
     backward reads.
 
-    `sites`: what the two products are in the program, for the report.
+    `sites`: what the two matmuls are in the program, for the report.
 
     Preconditions: maps of query, key, value and output are projected permutations; the map of an input has key
     dimensions as they are, and functions of outer dimensions; sizes of one dimension agree.
@@ -158,8 +158,8 @@ def FP8_AttentionOp : FP8_AttentionBaseOp<"attention"> {
     `outs` `(` $outs `:` type($outs) `)` attr-dict `rows` $rows (`->` type($results)^)?
   }];
   let extraClassDeclaration = attentionDeclaration # [{
-    static constexpr unsigned kNumProducts = 2;    ///< scores, output
-    static constexpr unsigned kNumProductRows = 1; ///< the row of scores
+    static constexpr unsigned kNumMatmuls = 2;    ///< scores, output
+    static constexpr unsigned kNumMatmulRows = 1; ///< the row of scores
     static constexpr unsigned kNumMainResults = 1; ///< results before the further ones: the output
     /// Returns the map of the output.
     ::mlir::AffineMap getOutputMap() { return getIndexingMapsArray()[3 + getInputs().size()]; }
@@ -181,7 +181,7 @@ def FP8_AttentionGradOp : FP8_AttentionBaseOp<"attention_grad"> {
     with dimensions, maps, inputs and sums as in `fp8.attention`; `output_grad` has the part of its output. A
     gradient is summed over the dimensions that its map lacks, in the order of the iteration space: the map of
     `key_grad` is that of the key, or it has outer dimensions beside those, where the program sums over the heads
-    of a group itself. The order of the dimensions is that in which the program's products sum.
+    of a group itself. The order of the dimensions is that in which the program's matmuls sum.
 
     The region `rows` is the program's own code from a row of scores S and a row of gradients of the
     probabilities G to the row P that the gradient of the value is made of and the row D, the gradient of the
@@ -191,7 +191,7 @@ def FP8_AttentionGradOp : FP8_AttentionBaseOp<"attention_grad"> {
 
     Results: the gradients of query, key and value, then further results as in `fp8.attention`.
 
-    `sites`: what the five products are in the program, in the order S, G, value_grad, query_grad, key_grad.
+    `sites`: what the five matmuls are in the program, in the order S, G, value_grad, query_grad, key_grad.
 
     Preconditions: as for `fp8.attention`; each gradient has the dimensions of its tensor.
 
@@ -253,8 +253,8 @@ def FP8_AttentionGradOp : FP8_AttentionBaseOp<"attention_grad"> {
     `outs` `(` $outs `:` type($outs) `)` attr-dict `rows` $rows (`->` type($results)^)?
   }];
   let extraClassDeclaration = attentionDeclaration # [{
-    static constexpr unsigned kNumProducts = 5;    ///< S, G, value_grad, query_grad, key_grad
-    static constexpr unsigned kNumProductRows = 2; ///< the rows of scores and of their gradients
+    static constexpr unsigned kNumMatmuls = 5;    ///< S, G, value_grad, query_grad, key_grad
+    static constexpr unsigned kNumMatmulRows = 2; ///< the rows of scores and of their gradients
     static constexpr unsigned kNumMainResults = 3; ///< the gradients of query, key and value
     /// Returns the map of the gradient of the output, which is that of the output.
     ::mlir::AffineMap getOutputMap() { return getIndexingMapsArray()[3]; }

@@ -313,14 +313,14 @@ def FP8_ChipAttr
 }
 
 //===----------------------------------------------------------------------===//
-// Products of fused operations
+// Matmuls of fused operations
 //===----------------------------------------------------------------------===//
 
 def FP8_MatmulSiteAttr : AttrDef<FP8_Dialect, "MatmulSite"> {
   let mnemonic = "matmul_site";
-  let summary = "what a product of a fused operation is in the program";
+  let summary = "what a matmul of a fused operation is in the program";
   let description = [{
-    The attributes of the `fp8.matmul` that a product of `fp8.attention` or `fp8.attention_grad` stands
+    The attributes of the `fp8.matmul` that a matmul of `fp8.attention` or `fp8.attention_grad` stands
     for: its site, role, and the kinds of its operands, and why it is in high precision.
 
     Example: `#fp8.matmul_site<site = "h0/scores", role = other, lhs_kind = input, rhs_kind = input, kept = "--recipe=none">`

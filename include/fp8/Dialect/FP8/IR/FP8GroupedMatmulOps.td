@@ -65,7 +65,7 @@ class FP8_GroupedOp<string mnemonic> : FP8_DpsOp<mnemonic> {
     }
     /// Returns which dimension is the groups, and which the rows. Only valid on a verified operation.
     ::fp8::GroupedDims getGroupedDims() { return *::fp8::inferGroupedDims(getIndexingMapsArray()); }
-    /// Returns the M, N and K dimensions of the product of each group, as those of a product of all rows.
+    /// Returns the M, N and K dimensions of the matmul of each group, as those of a matmul of all rows.
     ::fp8::ContractionDims getContractionDims();
     /// Returns the size of each iteration dimension, ShapedType::kDynamic if unknown.
     ::llvm::SmallVector<int64_t> getStaticLoopRanges();
@@ -85,7 +85,7 @@ def FP8_GroupedMatmulOp : FP8_GroupedOp<"grouped_matmul"> {
       `C[g, m, n] = Σ_t A[t, m] · B[t, n]` over the rows `t` of group `g`; 0 for an empty group.
 
     Groups are given as in `fp8.group_rows`, and are read when the matmul runs: their sizes change
-    neither code nor shapes. The work is that of one product of all rows.
+    neither code nor shapes. The work is that of one matmul of all rows.
 
     Sums, `site`, `role` and `kept` are as in `fp8.matmul`.
 
@@ -93,7 +93,7 @@ def FP8_GroupedMatmulOp : FP8_GroupedOp<"grouped_matmul"> {
     are those of one matmul [M, K] · [K, N]; sizes of one dimension agree, `group_ends` has one entry per
     group; operands and result are of floats of at most 32 bits.
 
-    Becomes: one packed f32 product per group on the CPU; one launch for all groups on a GPU, by tensor cores
+    Becomes: one packed f32 matmul per group on the CPU; one launch for all groups on a GPU, by tensor cores
     or, in f32, a thread per element.
 
     Example:

@@ -197,7 +197,7 @@ def FP8_TargetAttrInterface : AttrInterface<"TargetAttrInterface"> {
     }], "::std::string", "getUnsupportedReason", (ins "::fp8::RecipeAttrInterface":$recipe)>,
     InterfaceMethod<[{
       Returns what computes matmuls of this role with this recipe, or why nothing does. A null
-      recipe stands for products of bf16.
+      recipe stands for matmuls of bf16.
     }], "::fp8::MatmulSupport", "describeMatmul",
       (ins "::fp8::RecipeAttrInterface":$recipe, "::fp8::Role":$role), "", [{
         return {"", recipe ? $_attr.getUnsupportedReason(recipe) : ""};

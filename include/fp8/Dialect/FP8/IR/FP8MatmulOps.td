@@ -149,7 +149,7 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
 }
 
 def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSegments]> {
-  let summary = "a matrix product of two scaled FP8 tensors";
+  let summary = "a matmul of two scaled FP8 tensors";
   let description = [{
     Computes `D = epilogue((lhs_scale_inv · rhs_scale_inv) · Σ lhs · rhs [+ C])`. The
     matmuls are summed in f32: over the whole of K (`fast`), or in parts of

@@ -4,8 +4,8 @@
 //
 // The matmuls of groups of rows (mixture of experts) that a target computes group by group, and their code.
 
-#ifndef FP8_DIALECT_FP8_IR_GROUPEDPRODUCTS_H
-#define FP8_DIALECT_FP8_IR_GROUPEDPRODUCTS_H
+#ifndef FP8_DIALECT_FP8_IR_GROUPEDMATMULSUPPORT_H
+#define FP8_DIALECT_FP8_IR_GROUPEDMATMULSUPPORT_H
 
 #include "fp8/Dialect/FP8/IR/Chips.h"
 
@@ -35,4 +35,4 @@ MatmulSupport describeGroupedMatmul(TargetAttrInterface target, RecipeAttrInterf
 
 } // namespace fp8
 
-#endif // FP8_DIALECT_FP8_IR_GROUPEDPRODUCTS_H
+#endif // FP8_DIALECT_FP8_IR_GROUPEDMATMULSUPPORT_H

@@ -18,16 +18,16 @@ namespace fp8 {
 /// Returns the mark for the code of `matmul`, an fp8.matmul or fp8.scaled_matmul; `code` describes
 /// that code in words.
 template <typename AnyMatmulOp>
-mlir::ArrayAttr markMatmul(AnyMatmulOp product, const llvm::Twine &code) {
-  mlir::Builder builder(product.getContext());
+mlir::ArrayAttr markMatmul(AnyMatmulOp matmul, const llvm::Twine &code) {
+  mlir::Builder builder(matmul.getContext());
   llvm::SmallVector<mlir::NamedAttribute> fields = {
-      builder.getNamedAttr("site", builder.getStringAttr(product.getSite().value_or(""))),
+      builder.getNamedAttr("site", builder.getStringAttr(matmul.getSite().value_or(""))),
       builder.getNamedAttr("role",
-                           builder.getStringAttr(stringifyRole(product.getRole().value_or(Role::other)))),
+                           builder.getStringAttr(stringifyRole(matmul.getRole().value_or(Role::other)))),
       builder.getNamedAttr("code", builder.getStringAttr(code))};
   auto shape = [](mlir::Value value) { return llvm::cast<mlir::ShapedType>(value.getType()).getShape(); };
-  if (auto operations = countMatmulOperations(product.getIndexingMapsArray(), shape(product.getLhs()),
-                                              shape(product.getRhs())))
+  if (auto operations = countMatmulOperations(matmul.getIndexingMapsArray(), shape(matmul.getLhs()),
+                                              shape(matmul.getRhs())))
     fields.push_back(builder.getNamedAttr("operations", builder.getI64IntegerAttr(*operations)));
   return builder.getArrayAttr(builder.getDictionaryAttr(fields));
 }

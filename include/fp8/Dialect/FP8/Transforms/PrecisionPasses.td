@@ -72,7 +72,7 @@ def MixedPrecision : Pass<"fp8-mixed-precision", "::mlir::ModuleOp"> {
     After, for bf16 and f16:
     - contractions round operands of f32 to the type, each value once, sum in f32 and round the sum to the
       type. A parameter stays f32, and its rounded copy is what matmuls read; its gradient (the result of a
-      wgrad) is rounded like every product, and f32 for those that read it, so that optimizers run in f32.
+      wgrad) is rounded like every matmul, and f32 for those that read it, so that optimizers run in f32.
     - exp, log, pow, rsqrt and their kin run in f32, and so do sums and other reductions, convolutions among
       them. The parts of a norm or a softmax that follow its reduction therefore run in f32, too.
     - Other elementwise operations run in the widest type of the tensors that they read, each rounded once.
@@ -81,7 +81,7 @@ def MixedPrecision : Pass<"fp8-mixed-precision", "::mlir::ModuleOp"> {
     - Arguments, results, and what loops and branches hand on keep their types.
 
     For tf32, operands of contractions are rounded to 10 bits of mantissa, nearest, ties away from zero, as
-    `cvt.rna.tf32.f32` does; everything else is in f32, also of narrow values from around. Such a product of f32 operands has the attribute
+    `cvt.rna.tf32.f32` does; everything else is in f32, also of narrow values from around. Such a matmul of f32 operands has the attribute
     `fp8.tf32`: the tensor cores of a GPU may multiply it as TF32. Matmuls that are not f32, such as those of a
     program that chose bf16 itself, stay unchanged.
 

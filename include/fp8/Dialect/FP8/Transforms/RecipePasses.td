@@ -217,7 +217,7 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     results of `fp8.quantize`. A tensor is quantized once per format, however many
     sites read it, and before any reshapes that the sites read it through. If an
     operand is the result of an `fp8.dequantize`, the matmul reads the FP8 data and the
-    scale of that operation instead; a product of two such operands has no recipe.
+    scale of that operation instead; a matmul of two such operands has no recipe.
 
     A stateful recipe gives every quantized tensor a column of the state. The state
     becomes two arguments at the end of each function, `scale: tensor<Nxf32>` and

@@ -15,7 +15,7 @@ def RaiseConvolutions : Pass<"fp8-raise-convolutions"> {
   let description = [{
     Before: convolutions are linalg ops of any name, layout and number of dimensions, recognized by their maps and
     body.
-    After: those that are matrix products are a `linalg.generic` with the maps of one, in the same order of sums, on
+    After: those that are matmuls are a `linalg.generic` with the maps of one, in the same order of sums, on
     views of the operands:
     - kernels of one element (1 × 1), of any stride, and kernels of the size of the image;
     - patches: strides of the size of the kernel, or larger; windows may be dilated;
@@ -58,7 +58,7 @@ def RaiseConvolutions : Pass<"fp8-raise-convolutions"> {
 def JoinProducts : Pass<"fp8-join-products"> {
   let summary = "join an elementwise product and the sum over it into one contraction";
   let description = [{
-    Before: a matrix product may be written as an elementwise product (of
+    Before: a matmul may be written as an elementwise product (of
     tensors that are broadcast along the dimensions they lack) and a sum.
     After: it is one `linalg.generic` that multiplies and adds. The two are joined only if
     the values stay the same: nothing else reads the elementwise product, and its type,
@@ -187,7 +187,7 @@ def RaiseRowGroups : Pass<"fp8-raise-row-groups"> {
   let summary = "turn masks that divide rows among groups into fp8.group_rows";
   let description = [{
     Before: frameworks write a matmul of groups of rows (`jax.lax.ragged_dot`, mixture of
-    experts) as a product of all rows with the matrices of all groups, where a mask, computed
+    experts) as a matmul of all rows with the matrices of all groups, where a mask, computed
     from the groups' sizes, sets the rows of other groups to zero: for G groups, G times
     the work.
     After: where matmuls alone read such a masked tensor, it is an `fp8.group_rows`. The mask must be

@@ -46,9 +46,9 @@ struct StepScales {
 class MmaKernel {
 public:
   MmaKernel(KernelBuilder &b, const MatmulConfig &config, const Chip &chip, const MmaOperand &lhs,
-            const MmaOperand &rhs, const MatmulView &product, const MmaArguments &arguments)
-      : b(b), config(config), chip(chip), lhs(lhs), rhs(rhs), product(product), numbers(arguments),
-        warpM(config.tileM / kWarpsM), stages(b, config, product, countThreads(config)) {}
+            const MmaOperand &rhs, const MatmulView &matmul, const MmaArguments &arguments)
+      : b(b), config(config), chip(chip), lhs(lhs), rhs(rhs), matmul(matmul), numbers(arguments),
+        warpM(config.tileM / kWarpsM), stages(b, config, matmul, countThreads(config)) {}
 
   static int64_t countThreads(const MatmulConfig &config) { return kWarpsM * (config.tileN / kWarpN) * 32; }
   void build(Epilogue &epilogue);
@@ -85,7 +85,7 @@ private:
 
   Expr countTiles(unsigned size, int64_t tile) { return (b.argument(size) + (tile - 1)) / tile; }
   /// Parts are of FP8 elements, a byte each.
-  int64_t stepsOfPart() const { return product.getPart() / config.tileKBytes; }
+  int64_t stepsOfPart() const { return matmul.getPart() / config.tileKBytes; }
   int64_t numTiles() const { return warpM / 16 * (kWarpN / 8); }
   Values zeros() { return Values(numTiles() * 4, b.real(0).getValue()); }
   Expr warpRow() { return b.warp() % kWarpsM * warpM; }
@@ -96,7 +96,7 @@ private:
   const MatmulConfig &config;
   const Chip &chip;
   MmaOperand lhs, rhs;
-  const MatmulView &product;
+  const MatmulView &matmul;
   MmaArguments numbers;
   int64_t warpM;
   MmaStages stages;
@@ -155,7 +155,7 @@ SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> rig
 /// has the word of row i and of column i, the second that of row i + 8.
 void MmaKernel::multiplyStep(Expr step, int64_t inPart, MutableArrayRef<Value> sums) {
   Values lhsScales(warpM / 16), rhsScales(kWarpN / 8);
-  if (product.scalesAlongK == ScalesAlongK::packed) {
+  if (matmul.scalesAlongK == ScalesAlongK::packed) {
     Expr row = warpRow() + b.lane() / 4 + b.lane() % 2 * 8, column = warpColumn() + b.lane() / 4;
     for (auto [i, word] : llvm::enumerate(lhsScales))
       word = stages.loadScale(lhs, step, row + int64_t(i) * 16, i32());
@@ -207,7 +207,7 @@ SmallVector<Value> MmaKernel::addScaled(Expr step, ValueRange totals, ArrayRef<V
   for (auto [i, total, sum] : llvm::enumerate(totals, sums)) {
     int64_t tile = i / 4, q = i % 4, tilesN = kWarpN / 8;
     Value first = rows[tile / tilesN * 2 + q / 2], second = columns[tile % tilesN * 2 + q % 2];
-    if (product.scalesRhsFirst())
+    if (matmul.scalesRhsFirst())
       std::swap(first, second);
     result.push_back(fma(b.expr(sum) * b.expr(first), b.expr(second), b.expr(total)).getValue());
   }
@@ -236,14 +236,14 @@ SmallVector<Value> MmaKernel::sumPart(ArrayRef<MmaSide> sides, Expr first, Array
 /// Sums parts of FP8 elements: from zero, added in order, with scales along K; or all of K as one sum, of
 /// which parts have packed scales.
 SmallVector<Value> MmaKernel::sumParts(ArrayRef<MmaSide> sides) {
-  Expr parts = (sides[0].kBytes + (product.getPart() - 1)) / product.getPart();
-  bool isBlocks = product.scalesAlongK == ScalesAlongK::blocks;
+  Expr parts = (sides[0].kBytes + (matmul.getPart() - 1)) / matmul.getPart();
+  bool isBlocks = matmul.scalesAlongK == ScalesAlongK::blocks;
   return b.loop(b.number(0), parts, zeros(), [&](Expr part, ValueRange carried) {
     Expr first = part * stepsOfPart();
-    Values sums = sumPart(sides, first, product.split || isBlocks ? zeros() : Values(carried));
+    Values sums = sumPart(sides, first, matmul.split || isBlocks ? zeros() : Values(carried));
     if (isBlocks)
       return addScaled(findLastStep(sides, first), carried, sums);
-    if (!product.split)
+    if (!matmul.split)
       return sums;
     return llvm::map_to_vector(llvm::zip_equal(carried, sums), [&](auto pair) {
       return (b.expr(std::get<0>(pair)) + b.expr(std::get<1>(pair))).getValue();
@@ -316,32 +316,32 @@ MmaSide MmaKernel::makeSide(const MmaOperand &operand, const Place &place, bool 
 void MmaKernel::build(Epilogue &epilogue) {
   Place place = findPlace();
   MmaSide sides[] = {makeSide(lhs, place, /*isLhs=*/true), makeSide(rhs, place, /*isLhs=*/false)};
-  if (product.scalesAlongK != ScalesAlongK::none)
+  if (matmul.scalesAlongK != ScalesAlongK::none)
     for (MmaSide &side : sides)
       side.scales = epilogue.findScales(b, side.operand.start == 0, place.tile.batch,
                                         atMost(side.first + b.thread(), side.count - 1));
   for (int64_t step = 0; step < config.stages - 1; ++step)
     stages.fill(sides, b.number(step));
-  bool inParts = product.split || product.scalesAlongK != ScalesAlongK::none;
+  bool inParts = matmul.split || matmul.scalesAlongK != ScalesAlongK::none;
   Values sums = inParts ? sumParts(sides) : sumFast(sides);
   NVVM::CpAsyncWaitGroupOp::create(b, 0);
   epilogue.start(b, place.tile.batch);
   storeTile(epilogue, place, sums);
 }
 
-bool fp8::lowerMmaMatmul(OpBuilder &builder, const MatmulView &product, const MatmulConfig &config,
+bool fp8::lowerMmaMatmul(OpBuilder &builder, const MatmulView &matmul, const MatmulConfig &config,
                          LoweringContext &context) {
-  Location loc = product.op->getLoc();
-  Type lhsType = getElementTypeOrSelf(product.lhs), rhsType = getElementTypeOrSelf(product.rhs);
+  Location loc = matmul.op->getLoc();
+  Type lhsType = getElementTypeOrSelf(matmul.lhs), rhsType = getElementTypeOrSelf(matmul.rhs);
   bool mayTranspose = lhsType.getIntOrFloatBitWidth() == 16; // which ldmatrix transposes
-  auto [lhs, rhs] =
-      product.groups ? prepareGroupedOperands(builder, context, product, kOperandAlignment)
-                     : std::array{prepareOperand(builder, context, product, /*isLhs=*/true, mayTranspose),
-                                  prepareOperand(builder, context, product, /*isLhs=*/false, mayTranspose)};
+  auto [lhs, rhs] = matmul.groups
+                        ? prepareGroupedOperands(builder, context, matmul, kOperandAlignment)
+                        : std::array{prepareOperand(builder, context, matmul, /*isLhs=*/true, mayTranspose),
+                                     prepareOperand(builder, context, matmul, /*isLhs=*/false, mayTranspose)};
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
-  Value m = product.buildSize(builder, product.dims.m), n = product.buildSize(builder, product.dims.n);
-  Value batch = product.buildSize(builder, product.dims.batch);
-  Value kBytes = builder.createOrFold<arith::MulIOp>(loc, product.buildSize(builder, product.dims.k),
+  Value m = matmul.buildSize(builder, matmul.dims.m), n = matmul.buildSize(builder, matmul.dims.n);
+  Value batch = matmul.buildSize(builder, matmul.dims.batch);
+  Value kBytes = builder.createOrFold<arith::MulIOp>(loc, matmul.buildSize(builder, matmul.dims.k),
                                                      index(lhsType.getIntOrFloatBitWidth() / 8));
   KernelArguments arguments(builder, loc);
   MmaArguments numbers{arguments.addPointer(lhs.memref),
@@ -354,33 +354,33 @@ bool fp8::lowerMmaMatmul(OpBuilder &builder, const MatmulView &product, const Ma
                        BatchArguments(arguments, lhs),
                        BatchArguments(arguments, rhs),
                        std::nullopt};
-  if (product.groups)
-    numbers.groups.emplace(arguments, builder, loc, *product.groups);
+  if (matmul.groups)
+    numbers.groups.emplace(arguments, builder, loc, *matmul.groups);
   auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
   auto countTiles = [&](Value size, int64_t tile) {
     return builder.createOrFold<arith::CeilDivUIOp>(loc, size, index(tile));
   };
   Value tilesM = multiply(batch, countTiles(m, config.tileM));
-  if (product.groups &&
-      product.groups->ofResult) // each group, and the rows of none, may end in a part of a tile
+  if (matmul.groups &&
+      matmul.groups->ofResult) // each group, and the rows of none, may end in a part of a tile
     tilesM = builder.createOrFold<arith::AddIOp>(
         loc, builder.createOrFold<arith::AddIOp>(loc, countTiles(m, config.tileM), index(1)),
-        memref::DimOp::create(builder, loc, product.groups->ends, 0));
-  Epilogue epilogue(builder, product, arguments, multiply(tilesM, index(kWarpsM)));
+        memref::DimOp::create(builder, loc, matmul.groups->ends, 0));
+  Epilogue epilogue(builder, matmul, arguments, multiply(tilesM, index(kWarpsM)));
 
-  KernelSpec spec = describeKernel(product, arguments);
+  KernelSpec spec = describeKernel(matmul, arguments);
   spec.threads = MmaKernel::countThreads(config);
-  spec.sharedBytes = config.stages * MmaStages::countBytes(config, product);
+  spec.sharedBytes = config.stages * MmaStages::countBytes(config, matmul);
   spec.blocks = kBlocks;
   spec.instruction = nameInstruction(context.chip, MatmulFamily::mma, lhsType, rhsType, "16", "8");
   bool isLeftTransposed = lhs.isTransposed, isRightTransposed = rhs.isTransposed;
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
     MmaOperand left{lhsType, isLeftTransposed, config.tileM, /*start=*/0};
     MmaOperand right{rhsType, isRightTransposed, config.tileN, config.tileM * config.tileKBytes};
-    MmaKernel(b, config, context.chip, left, right, product, numbers).build(epilogue);
+    MmaKernel(b, config, context.chip, left, right, matmul, numbers).build(epilogue);
   });
   auto launch =
-      launchMatmul(builder, product, kernel, multiply(tilesM, countTiles(n, config.tileN)), arguments);
+      launchMatmul(builder, matmul, kernel, multiply(tilesM, countTiles(n, config.tileN)), arguments);
   epilogue.finish(builder, launch, context);
   return true;
 }

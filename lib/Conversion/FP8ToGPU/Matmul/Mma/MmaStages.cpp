@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace fp8;
 
-int64_t MmaStages::countBytes(const MatmulConfig &config, const MatmulView &product) {
-  bool hasScales = product.scalesAlongK != ScalesAlongK::none;
+int64_t MmaStages::countBytes(const MatmulConfig &config, const MatmulView &matmul) {
+  bool hasScales = matmul.scalesAlongK != ScalesAlongK::none;
   return config.stageBytes() + (hasScales ? (config.tileM + config.tileN) * 4 : 0);
 }
 
@@ -49,7 +49,7 @@ void MmaStages::fill(ArrayRef<MmaSide> sides, Expr step) {
       NVVM::CpAsyncOp::create(b, b.at(base, copy.target + side.operand.start), b.at(side.pointer, offset),
                               kChunk, NVVM::LoadCacheModifierKind::CG, copy.size.getValue());
     }
-  if (product.scalesAlongK != ScalesAlongK::none)
+  if (matmul.scalesAlongK != ScalesAlongK::none)
     for (const MmaSide &side : sides)
       copyScales(side, step);
   NVVM::CpAsyncCommitGroupOp::create(b);
@@ -57,8 +57,8 @@ void MmaStages::fill(ArrayRef<MmaSide> sides, Expr step) {
 
 /// Each thread copies the scale of one row; zero for rows that do not exist and beyond K.
 void MmaStages::copyScales(const MmaSide &side, Expr step) {
-  Expr row = b.thread(), part = step / (product.getPart() / config.tileKBytes);
-  Expr exists = (side.first + row < side.count) & (part * product.getPart() < side.kBytes);
+  Expr row = b.thread(), part = step / (matmul.getPart() / config.tileKBytes);
+  Expr exists = (side.first + row < side.count) & (part * matmul.getPart() < side.kBytes);
   Expr size = select(exists, b.number(4), b.number(0));
   Expr offset = widen(part) * side.scales->stride;
   b.when(row < side.operand.rows, [&] {

@@ -44,11 +44,11 @@ public:
   /// The bytes of a chunk.
   static constexpr int64_t kChunk = 16;
 
-  MmaStages(KernelBuilder &b, const MatmulConfig &config, const MatmulView &product, int64_t threads)
-      : b(b), config(config), product(product), threads(threads), shared(b.dynamicShared()) {}
+  MmaStages(KernelBuilder &b, const MatmulConfig &config, const MatmulView &matmul, int64_t threads)
+      : b(b), config(config), matmul(matmul), threads(threads), shared(b.dynamicShared()) {}
 
   /// Returns the bytes of a stage.
-  static int64_t countBytes(const MatmulConfig &config, const MatmulView &product);
+  static int64_t countBytes(const MatmulConfig &config, const MatmulView &matmul);
 
   /// The threads copy a step of both operands, one chunk each at a time; zeros beyond the last row and the
   /// last byte of K. One group of copies, an empty one too.
@@ -75,7 +75,7 @@ private:
   Copy copyLine(const MmaSide &side, Expr step, Expr number);
   void copyScales(const MmaSide &side, Expr step);
 
-  mlir::Value stage(Expr step) { return b.at(shared, step % config.stages * countBytes(config, product)); }
+  mlir::Value stage(Expr step) { return b.at(shared, step % config.stages * countBytes(config, matmul)); }
   /// The distance of a chunk's place from the row's or line's start.
   Expr place(Expr chunk, Expr row) {
     int64_t chunks = config.tileKBytes / kChunk;
@@ -89,7 +89,7 @@ private:
 
   KernelBuilder &b;
   const MatmulConfig &config;
-  const MatmulView &product;
+  const MatmulView &matmul;
   int64_t threads;
   mlir::Value shared;
 };

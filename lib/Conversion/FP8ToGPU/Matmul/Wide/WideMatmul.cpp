@@ -70,45 +70,44 @@ static Value buildGrid(OpBuilder &builder, Location loc, Value tiles, const Chip
   return builder.createOrFold<arith::SelectOp>(loc, canNumber, blocks, tiles);
 }
 
-bool fp8::lowerWideMatmul(OpBuilder &builder, const MatmulView &product, const MatmulConfig &config,
+bool fp8::lowerWideMatmul(OpBuilder &builder, const MatmulView &matmul, const MatmulConfig &config,
                           LoweringContext &context) {
-  Location loc = product.op->getLoc();
+  Location loc = matmul.op->getLoc();
   bool isWgmma = config.family == MatmulFamily::wgmma, isSwapped = config.isSwapped;
-  Value m = product.buildSize(builder, product.dims.m), n = product.buildSize(builder, product.dims.n);
-  Value k = product.buildSize(builder, product.dims.k),
-        batches = product.buildSize(builder, product.dims.batch);
+  Value m = matmul.buildSize(builder, matmul.dims.m), n = matmul.buildSize(builder, matmul.dims.n);
+  Value k = matmul.buildSize(builder, matmul.dims.k), batches = matmul.buildSize(builder, matmul.dims.batch);
 
   WideShape shape{{}, {}, config.stages};
-  shape.scales = product.scalesAlongK;
-  shape.scalesRowsFirst = product.scalesRhsFirst() == isSwapped;
-  shape.loadsRowsOfScales = product.groups && shape.scales == ScalesAlongK::packed;
+  shape.scales = matmul.scalesAlongK;
+  shape.scalesRowsFirst = matmul.scalesRhsFirst() == isSwapped;
+  shape.loadsRowsOfScales = matmul.groups && shape.scales == ScalesAlongK::packed;
   // The sums of tcgen05 are as exact without parts.
-  shape.split = product.split && (isWgmma || hasModuleAttr(product.op, kStrictAccumulationAttrName));
+  shape.split = matmul.split && (isWgmma || hasModuleAttr(matmul.op, kStrictAccumulationAttrName));
   Value rows = isSwapped ? n : m, columns = isSwapped ? m : n;
   std::optional<std::array<MatmulOperand, 2>> grouped;
-  if (product.groups)
-    grouped = prepareGroupedOperands(builder, context, product, kStageDepthBytes);
+  if (matmul.groups)
+    grouped = prepareGroupedOperands(builder, context, matmul, kStageDepthBytes);
   // Rows that are divided among groups are in one matrix; summed ones lie behind each other, with padding.
-  bool areRowsDivided = product.groups && product.groups->ofResult;
-  auto hasBatches = [&](bool isLhs) { return !product.groups || (areRowsDivided && !isLhs); };
+  bool areRowsDivided = matmul.groups && matmul.groups->ofResult;
+  auto hasBatches = [&](bool isLhs) { return !matmul.groups || (areRowsDivided && !isLhs); };
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
   auto sizeOf = [&](Value memref, int64_t dim) {
     return getValueOrCreateConstantIndexOp(builder, loc, memref::getMixedSize(builder, loc, memref, dim));
   };
-  Value matrices = product.groups ? sizeOf(product.groups->ends, 0) : batches;
+  Value matrices = matmul.groups ? sizeOf(matmul.groups->ends, 0) : batches;
   auto prepare = [&](TiledOperand &tile, bool isLhs, Value size, int64_t tileSize) {
-    tile = {getElementTypeOrSelf(isLhs ? product.lhs : product.rhs), tileSize};
+    tile = {getElementTypeOrSelf(isLhs ? matmul.lhs : matmul.rhs), tileSize};
     // Elements of 32 bits would need another order of TMA's bytes.
     bool mayTranspose =
         tile.elementBytes() == 2 || (tile.elementBytes() == 1 && context.chip.readsTransposedFP8);
     MatmulOperand operand =
-        grouped ? (*grouped)[isLhs ? 0 : 1] : prepareOperand(builder, context, product, isLhs, mayTranspose);
+        grouped ? (*grouped)[isLhs ? 0 : 1] : prepareOperand(builder, context, matmul, isLhs, mayTranspose);
     tile.isTransposed = operand.isTransposed;
     tile.hasInnerBatches = bool(operand.innerBatches);
     if (tile.isTransposed)
       tile.rows = std::max(tile.rows, tile.boxWidth());
     Value count = hasBatches(isLhs) ? matrices : index(1), length = k;
-    if (product.groups && !areRowsDivided)
+    if (matmul.groups && !areRowsDivided)
       length = sizeOf(operand.memref, 1);
     Value view =
         viewAsMatrices(builder, loc, operand,
@@ -128,8 +127,8 @@ bool fp8::lowerWideMatmul(OpBuilder &builder, const MatmulView &product, const M
   numbers.rows = arguments.addI32(rows);
   numbers.columns = arguments.addI32(columns);
   numbers.depth = arguments.addI32(k);
-  if (product.groups)
-    numbers.groups.emplace(arguments, builder, loc, *product.groups);
+  if (matmul.groups)
+    numbers.groups.emplace(arguments, builder, loc, *matmul.groups);
   if (lhsInner)
     numbers.lhsInnerBatches = arguments.addI32(lhsInner);
   if (rhsInner)
@@ -141,10 +140,10 @@ bool fp8::lowerWideMatmul(OpBuilder &builder, const MatmulView &product, const M
         loc, builder.createOrFold<arith::AddIOp>(loc, blocksDown, matrices), index(1));
   Value blocksAcross = builder.createOrFold<arith::CeilDivUIOp>(loc, columns, index(shape.rhs.rows));
   int64_t parts = isWgmma ? countWgmmaParts(isSwapped) : countTcgen05Parts(shape, isSwapped);
-  Epilogue epilogue(builder, product, arguments,
+  Epilogue epilogue(builder, matmul, arguments,
                     multiply(multiply(batches, isSwapped ? blocksAcross : blocksDown), index(parts)));
 
-  KernelSpec spec = describeKernel(product, arguments);
+  KernelSpec spec = describeKernel(matmul, arguments);
   spec.threads = isWgmma ? kWgmmaThreads : kTcgen05Threads;
   spec.sharedBytes = shape.sharedBytes() + (isWgmma ? 0 : kTcgen05SharedBytes);
   spec.blocks = 1; // for which shared memory has room: ptxas would spill to save registers for more
@@ -173,8 +172,8 @@ bool fp8::lowerWideMatmul(OpBuilder &builder, const MatmulView &product, const M
     isWgmma ? buildWgmmaMatmul(b, shape, operands) : buildTcgen05Matmul(b, shape, operands);
   });
   Value tiles = multiply(batches, multiply(blocksDown, blocksAcross));
-  auto launch = launchMatmul(builder, product, kernel, buildGrid(builder, loc, tiles, context.chip),
-                             arguments, shape.split);
+  auto launch = launchMatmul(builder, matmul, kernel, buildGrid(builder, loc, tiles, context.chip), arguments,
+                             shape.split);
   epilogue.finish(builder, launch, context);
   return true;
 }

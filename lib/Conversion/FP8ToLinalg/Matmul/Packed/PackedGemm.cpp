@@ -114,8 +114,8 @@ void MatmulBuilder::startSums(OpBuilder &b, const Task &part) {
 }
 
 void MatmulBuilder::multiply(OpBuilder &b, const Task &part) {
-  OpFoldResult product = linearize(b, part.batch, dims.batch);
-  Value columns = panelsOf(b, right, product, part.firstPanel, part.panels);
+  OpFoldResult matmul = linearize(b, part.batch, dims.batch);
+  Value columns = panelsOf(b, right, matmul, part.firstPanel, part.panels);
   OpFoldResult width = multiplySizes(b, loc, {part.panels, number(b, plan.tile.columns)});
   OpFoldResult shape[] = {rowsOf(b, part), width};
   OpFoldResult strides[] = {memref::getMixedSizes(b, loc, sums)[2], number(b, 1)};
@@ -128,7 +128,7 @@ void MatmulBuilder::multiply(OpBuilder &b, const Task &part) {
   BlockPanels blocks;
   if (scales.ofBlocks)
     blocks = {scalePanelsOf(b, left, part.slot, zero, rowPanels),
-              scalePanelsOf(b, right, product, part.firstPanel, part.panels), scales.length, scales.lhsFirst};
+              scalePanelsOf(b, right, matmul, part.firstPanel, part.panels), scales.length, scales.lhsFirst};
   buildGemm(b, loc, rows, columns, c, before, blocks, options, plan.tile)
       ->setAttr(kMatmulsAttrName, options.marks);
 }

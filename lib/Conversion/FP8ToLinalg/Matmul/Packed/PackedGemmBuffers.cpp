@@ -107,8 +107,8 @@ OpFoldResult MatmulBuilder::offsetOf(OpBuilder &b, const Task &part) {
     return multiplySizes(b, loc, {part.worker, shape[1], shape[2]});
   OpFoldResult outer = linearize(b, part.outer, outerRows());
   OpFoldResult cut = addSizes(b, loc, multiplySizes(b, loc, {outer, cutSize(b)}), part.begin);
-  OpFoldResult product = multiplySizes(b, loc, {linearize(b, part.batch, dims.batch), shape[1]});
-  OpFoldResult row = addSizes(b, loc, product, multiplySizes(b, loc, {cut, number(b, plan.inner)}));
+  OpFoldResult matmul = multiplySizes(b, loc, {linearize(b, part.batch, dims.batch), shape[1]});
+  OpFoldResult row = addSizes(b, loc, matmul, multiplySizes(b, loc, {cut, number(b, plan.inner)}));
   return addSizes(b, loc, multiplySizes(b, loc, {row, shape[2]}),
                   multiplySizes(b, loc, {part.firstPanel, number(b, plan.tile.columns)}));
 }

@@ -97,7 +97,7 @@ mlir::SmallVector<mlir::Value> transposeSquare(mlir::OpBuilder &builder, mlir::L
 // PackedGemmTilePanels.cpp: packing for tile registers
 //===----------------------------------------------------------------------===//
 
-/// As buildPack(), for the first operand of a product on tile registers: for every 16 pairs along K, the rows
+/// As buildPack(), for the first operand of a matmul on tile registers: for every 16 pairs along K, the rows
 /// of a panel one after the other. Pairs beyond K are zero.
 void buildTilePack(mlir::OpBuilder &builder, mlir::Location loc, const OperandMatrix &matrix,
                    mlir::Value panels, mlir::OpFoldResult first);

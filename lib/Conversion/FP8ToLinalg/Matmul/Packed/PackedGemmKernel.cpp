@@ -18,8 +18,8 @@ using namespace fp8;
 static constexpr int64_t kBlockElements = 8192;
 
 int64_t fp8::partLength(const BlockPanels &blocks, const PackedMatmulOptions &options) {
-  int64_t products = blocks.length ? blocks.length : options.split ? kSplitLength : 0;
-  return products / options.traits().inElement;
+  int64_t matmuls = blocks.length ? blocks.length : options.split ? kSplitLength : 0;
+  return matmuls / options.traits().inElement;
 }
 
 Value fp8::viewPanel(OpBuilder &builder, Location loc, Value panels, Value number) {

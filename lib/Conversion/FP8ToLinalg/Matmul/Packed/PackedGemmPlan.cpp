@@ -49,13 +49,13 @@ PackedGemmTile fp8::chooseTile(const VectorRegisters &registers, int64_t rows, i
 
 /// Returns the matmul of `sizes`, at most 2^40; the largest number if one of them is dynamic.
 static int64_t multiplyKnown(ArrayRef<int64_t> sizes) {
-  int64_t product = 1;
+  int64_t matmul = 1;
   for (int64_t size : sizes) {
     if (ShapedType::isDynamic(size))
       return std::numeric_limits<int64_t>::max();
-    product = std::min<int64_t>(product * std::min<int64_t>(size, 1 << 20), int64_t(1) << 40);
+    matmul = std::min<int64_t>(matmul * std::min<int64_t>(size, 1 << 20), int64_t(1) << 40);
   }
-  return product;
+  return matmul;
 }
 
 static int64_t orElse(int64_t size, int64_t otherwise) {
@@ -64,13 +64,13 @@ static int64_t orElse(int64_t size, int64_t otherwise) {
 
 /// Chooses `cut`, `inner` and `step` for blocks of about `wanted` rows, and their tile. If possible a block
 /// is of whole tiles: the processor computes the rows that the last tile of a block lacks.
-static void cutRows(MatmulPlan &plan, const MatmulSizes &product, unsigned rowDims, int64_t wanted,
+static void cutRows(MatmulPlan &plan, const MatmulSizes &matmul, unsigned rowDims, int64_t wanted,
                     const VectorRegisters &registers) {
-  ArrayRef<int64_t> sizes = product.m;
+  ArrayRef<int64_t> sizes = matmul.m;
   plan.cut = 0;
   plan.inner = plan.step = 1;
   if (sizes.empty()) {
-    plan.tile = chooseTile(registers, 1, product.n);
+    plan.tile = chooseTile(registers, 1, matmul.n);
     return;
   }
   plan.cut = sizes.size() - 1;
@@ -80,7 +80,7 @@ static void cutRows(MatmulPlan &plan, const MatmulSizes &product, unsigned rowDi
   int64_t size = orElse(sizes[plan.cut], wanted);
   int64_t blocks = llvm::divideCeil(size, std::max<int64_t>(wanted / plan.inner, 1));
   plan.step = llvm::divideCeil(size, blocks);
-  plan.tile = chooseTile(registers, plan.step * plan.inner, product.n);
+  plan.tile = chooseTile(registers, plan.step * plan.inner, matmul.n);
   if (plan.inner == 1 && blocks > 1)
     plan.step = llvm::alignTo(plan.step, plan.tile.rows);
 }

@@ -96,36 +96,36 @@ AttentionParts::AttentionParts(const AttentionSite &site, const AttentionReaders
 }
 
 std::string AttentionParts::fitForward(const AttentionSite &site) {
-  auto scores = cast<MatmulOp>(site.scores), product = cast<MatmulOp>(site.output);
-  if (!scores.isPlain() || scores.getAccumulate() || !product.isPlain() || product.getAccumulate())
-    return "its products add to another tensor, or have an epilogue";
+  auto scores = cast<MatmulOp>(site.scores), matmul = cast<MatmulOp>(site.output);
+  if (!scores.isPlain() || scores.getAccumulate() || !matmul.isPlain() || matmul.getAccumulate())
+    return "its matmuls add to another tensor, or have an epilogue";
   auto shape = cast<RankedTensorType>(site.probabilities.getType()).getShape();
   MLIRContext *context = site.output->getContext();
   unsigned next = shape.size();
   std::optional<Places> places = nameUnits(site.raw->at, site);
-  Fit first(scores), second(product);
+  Fit first(scores), second(matmul);
   Places own;
   for (unsigned dim = 0; dim < shape.size(); ++dim)
     own.push_back(getAffineDimExpr(dim, context));
-  unsigned operand = product.getRhs() == site.probabilities;
+  unsigned operand = matmul.getRhs() == site.probabilities;
   if (!places || !first.assign(2, *places) || !second.assign(operand, own))
-    return "its products have other dimensions than its rows";
+    return "its matmuls have other dimensions than its rows";
   first.addDims(next);
   second.addDims(next);
   numDims = next;
   if (!second.sumsInOrder())
-    return "its second product sums over keys in another order than its rows have them";
+    return "its second matmul sums over keys in another order than its rows have them";
   bool keysInRhs = hasDimOf(first.getMap(1, next), site.keys);
   if (keysInRhs == hasDimOf(first.getMap(0, next), site.keys))
-    return "its keys are in both operands of its first product";
+    return "its keys are in both operands of its first matmul";
   key = {scores->getOperand(keysInRhs), first.getMap(keysInRhs, next)};
   query = {scores->getOperand(!keysInRhs), first.getMap(!keysInRhs, next)};
-  value = {product->getOperand(!operand), second.getMap(!operand, next)};
-  output = {product.getResult(0), second.getMap(2, next)};
+  value = {matmul->getOperand(!operand), second.getMap(!operand, next)};
+  output = {matmul.getResult(0), second.getMap(2, next)};
   std::optional<AttentionDims> inferred = inferAttentionDims(query.map, key.map, value.map, output.map);
   if (!inferred || ArrayRef(inferred->keys) != ArrayRef(site.keys) ||
       inferred->outer.size() + inferred->keys.size() != shape.size())
-    return "its products have other dimensions than queries, keys, depth and width";
+    return "its matmuls have other dimensions than queries, keys, depth and width";
   dims = *inferred;
   return "";
 }
@@ -147,9 +147,9 @@ std::string AttentionParts::fitProbabilityGrad(const AttentionSite &site) {
 }
 
 /// Returns the matmul elements that `node` reads, besides `raw`.
-static void findProducts(const CodeNode *node, const CodeNode *raw,
-                         llvm::SmallSetVector<const CodeNode *, 2> &found,
-                         llvm::SmallPtrSetImpl<const CodeNode *> &seen) {
+static void findMatmuls(const CodeNode *node, const CodeNode *raw,
+                        llvm::SmallSetVector<const CodeNode *, 2> &found,
+                        llvm::SmallPtrSetImpl<const CodeNode *> &seen) {
   if (!seen.insert(node).second)
     return;
   if (node->kind == Kind::element && node->value != raw->value) {
@@ -159,25 +159,25 @@ static void findProducts(const CodeNode *node, const CodeNode *raw,
       found.insert(node);
   }
   for (const CodeNode *operand : node->operands)
-    findProducts(operand, raw, found, seen);
+    findMatmuls(operand, raw, found, seen);
 }
 
 std::string AttentionParts::fitBackward(const AttentionSite &site, const AttentionReaders &readers) {
   if (readers.matmuls.size() != 3)
-    return "its probabilities or their gradients are read by other products than those of its backward pass";
+    return "its probabilities or their gradients are read by other matmuls than those of its backward pass";
   SmallVector<const CodeNode *> rows;
   for (const RowReader &reader : readers.matmuls)
     rows.push_back(site.code->get(reader.matmul->getOperand(reader.operand), reader.places));
   // Gradients of queries and keys read a row that the gradients of the probabilities are in.
   const RowReader *ofValue = nullptr, *ofQuery = nullptr, *ofKey = nullptr;
   for (auto [reader, row] : llvm::zip_equal(readers.matmuls, rows)) {
-    llvm::SmallSetVector<const CodeNode *, 2> products;
+    llvm::SmallSetVector<const CodeNode *, 2> matmuls;
     llvm::SmallPtrSet<const CodeNode *, 32> seen;
-    findProducts(row, site.raw, products, seen);
+    findMatmuls(row, site.raw, matmuls, seen);
     Value other = reader.matmul->getOperand(!reader.operand);
-    if (products.size() > 1)
-      return "its backward pass reads several products";
-    if (products.empty()) {
+    if (matmuls.size() > 1)
+      return "its backward pass reads several matmuls";
+    if (matmuls.empty()) {
       ofValue = &reader;
       valueRow = row;
     } else if (other == key.tensor && !ofQuery) {
@@ -187,12 +187,12 @@ std::string AttentionParts::fitBackward(const AttentionSite &site, const Attenti
     } else {
       return "its backward pass multiplies by other queries or keys than its forward pass";
     }
-    if (!products.empty()) {
+    if (!matmuls.empty()) {
       if ((scoreGradRow && scoreGradRow != row) ||
-          (probabilityGradNode && probabilityGradNode != products.front()))
+          (probabilityGradNode && probabilityGradNode != matmuls.front()))
         return "the gradients of its queries and keys are made of different rows";
       scoreGradRow = row;
-      probabilityGradNode = products.front();
+      probabilityGradNode = matmuls.front();
     }
   }
   if (!ofValue || !ofQuery || !ofKey)
@@ -200,7 +200,7 @@ std::string AttentionParts::fitBackward(const AttentionSite &site, const Attenti
   probabilityGrad = probabilityGradNode->value.getDefiningOp<MatmulOp>();
   if (std::string misfit = fitProbabilityGrad(site); !misfit.empty())
     return misfit;
-  auto fit = [&](const RowReader &reader, const Operand &other, GradientProduct &gradient) -> std::string {
+  auto fit = [&](const RowReader &reader, const Operand &other, GradientMatmul &gradient) -> std::string {
     MatmulOp matmul = reader.matmul;
     Fit dims(matmul);
     if (matmul->getOperand(!reader.operand) != other.tensor)

@@ -40,7 +40,7 @@ struct Operand {
 };
 
 /// A matmul of the backward pass: its result in the iteration space.
-struct GradientProduct {
+struct GradientMatmul {
   MatmulOp matmul;
   mlir::AffineMap map;
 };
@@ -58,7 +58,7 @@ struct AttentionParts {
   Operand outputGrad;
   MatmulOp probabilityGrad; ///< the row of gradients of the probabilities
   const CodeNode *probabilityGradNode = nullptr;
-  GradientProduct queryGrad, keyGrad, valueGrad;
+  GradientMatmul queryGrad, keyGrad, valueGrad;
   const CodeNode *valueRow = nullptr, *scoreGradRow = nullptr; ///< the rows that those are made of
 
 private:

@@ -108,8 +108,8 @@ void Fusion::findGone() {
 
 std::string Fusion::planBackward() {
   const CodeNode *outputs[] = {parts->valueRow, parts->scoreGradRow};
-  const CodeNode *products[] = {site.raw, parts->probabilityGradNode};
-  backward = std::make_unique<detail::RowsPlan>(*site.code, site.keys, products, outputs);
+  const CodeNode *matmuls[] = {site.raw, parts->probabilityGradNode};
+  backward = std::make_unique<detail::RowsPlan>(*site.code, site.keys, matmuls, outputs);
   // The forward operation stores the statistics that it computes, and backward reads them.
   if (std::string reason = backward->chooseInputs([&](const CodeNode *node) {
         auto place = readers.statistics.find(node->tensor);
@@ -157,7 +157,7 @@ std::string Fusion::planForward() {
     for (Operation *user : value.getUsers())
       if (!gone.contains(user) &&
           site.output->getBlock()->findAncestorOpInBlock(*user)->isBeforeInBlock(site.output))
-        return "a statistic of its rows is read before its second product";
+        return "a statistic of its rows is read before its second matmul";
   return "";
 }
 
@@ -181,7 +181,7 @@ AffineMap Fusion::toStatisticMap(ArrayRef<AffineExpr> places) const {
   return hasAll ? map : AffineMap();
 }
 
-/// Describes a product for the report; `isSwapped` where the operation has its operands the other way round.
+/// Describes a matmul for the report; `isSwapped` where the operation has its operands the other way round.
 Attribute Fusion::describe(MatmulOp matmul, bool isSwapped) const {
   auto lhs = matmul.getLhsKind().value_or(TensorKind::input),
        rhs = matmul.getRhsKind().value_or(TensorKind::input);
@@ -221,8 +221,8 @@ Op Fusion::build(Operation *before, ArrayRef<detail::Operand> operands, detail::
   auto shape = cast<RankedTensorType>(site.probabilities.getType()).getShape();
   SmallVector<int64_t> rowShape = llvm::map_to_vector(site.keys, [&](unsigned key) { return shape[key]; });
   SmallVector<Type> types(parts->dims.outer.size(), rewriter.getIndexType());
-  for (const CodeNode *product : plan.getProducts())
-    types.push_back(RankedTensorType::get(rowShape, product->type));
+  for (const CodeNode *matmul : plan.getMatmuls())
+    types.push_back(RankedTensorType::get(rowShape, matmul->type));
   for (const detail::RowInput &input : plan.inputs) {
     SmallVector<int64_t> part;
     for (AffineExpr expr : input.at)
@@ -268,10 +268,10 @@ void Fusion::buildForward() {
                       describe(output, output.getLhs() != site.probabilities)});
 }
 
-StringRef getSiteName(Operation *matmul) {
-  if (auto product = dyn_cast<MatmulOp>(matmul))
-    return product.getSite().value_or("");
-  return cast<ScaledMatmulOp>(matmul).getSite().value_or("");
+StringRef getSiteName(Operation *op) {
+  if (auto matmul = dyn_cast<MatmulOp>(op))
+    return matmul.getSite().value_or("");
+  return cast<ScaledMatmulOp>(op).getSite().value_or("");
 }
 
 /// The operations that were erased.

@@ -15,20 +15,20 @@ using Kind = CodeNode::Kind;
 /// Operations beyond which a mask or bias is read rather than computed again for every score.
 static constexpr unsigned kMostRecomputed = 32;
 
-RowsPlan::RowsPlan(const ElementCode &code, ArrayRef<unsigned> keys, ArrayRef<const CodeNode *> products,
+RowsPlan::RowsPlan(const ElementCode &code, ArrayRef<unsigned> keys, ArrayRef<const CodeNode *> matmuls,
                    ArrayRef<const CodeNode *> outputs)
-    : code(code), keys(keys), products(products), outputs(outputs) {
+    : code(code), keys(keys), matmuls(matmuls), outputs(outputs) {
   for (unsigned key : keys)
     keyDims |= uint64_t(1) << key;
 }
 
-bool RowsPlan::dependsOnProducts(const CodeNode *node) {
-  if (llvm::is_contained(products, node))
+bool RowsPlan::dependsOnMatmuls(const CodeNode *node) {
+  if (llvm::is_contained(matmuls, node))
     return true;
   if (auto known = dependent.find(node); known != dependent.end())
     return known->second;
   bool depends =
-      llvm::any_of(node->operands, [&](const CodeNode *operand) { return dependsOnProducts(operand); });
+      llvm::any_of(node->operands, [&](const CodeNode *operand) { return dependsOnMatmuls(operand); });
   return dependent[node] = depends;
 }
 
@@ -78,7 +78,7 @@ void RowsPlan::addInput(const CodeNode *node, Value tensor, ArrayRef<AffineExpr>
   inputs.push_back({tensor, llvm::to_vector(at)});
 }
 
-/// Visits a scalar that does not depend on the products; `isInlined` where it is part of what is computed
+/// Visits a scalar that does not depend on the matmuls; `isInlined` where it is part of what is computed
 /// again.
 std::string RowsPlan::visitIndependent(const CodeNode *node, bool isInlined) {
   if (node->kind == Kind::constant || node->kind == Kind::index)
@@ -106,9 +106,9 @@ std::string RowsPlan::visitIndependent(const CodeNode *node, bool isInlined) {
 }
 
 std::string RowsPlan::visit(const CodeNode *node, llvm::function_ref<bool(const CodeNode *)> isKnown) {
-  if (!visited.insert(node).second || llvm::is_contained(products, node) || node->kind == Kind::accumulator)
+  if (!visited.insert(node).second || llvm::is_contained(matmuls, node) || node->kind == Kind::accumulator)
     return "";
-  if (!dependsOnProducts(node))
+  if (!dependsOnMatmuls(node))
     return visitIndependent(node, /*isInlined=*/false);
   if (node->kind == Kind::reduction) {
     if (isKnown && !isRow(node) && node->tensor && isKnown(node) && canRead(node->tensor, node->place)) {

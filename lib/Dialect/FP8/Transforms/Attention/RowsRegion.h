@@ -22,23 +22,23 @@ struct RowInput {
 /// Plans the region: which tensors it reads.
 class RowsPlan {
 public:
-  /// `products` are the elements of results of matmuls that the region gets as rows; `outputs` what it
+  /// `matmuls` are the elements of results of matmuls that the region gets as rows; `outputs` what it
   /// yields. The rows are along `keys`.
-  RowsPlan(const ElementCode &code, llvm::ArrayRef<unsigned> keys, llvm::ArrayRef<const CodeNode *> products,
+  RowsPlan(const ElementCode &code, llvm::ArrayRef<unsigned> keys, llvm::ArrayRef<const CodeNode *> matmuls,
            llvm::ArrayRef<const CodeNode *> outputs);
 
-  /// Chooses the inputs. A scalar that does not depend on the products is computed again where that is cheap,
+  /// Chooses the inputs. A scalar that does not depend on the matmuls is computed again where that is cheap,
   /// so that no tensor of masks is needed; otherwise the program's tensor is read. Statistics of rows for
   /// which `isKnown` are read, too. On failure returns why.
   std::string chooseInputs(llvm::function_ref<bool(const CodeNode *)> isKnown = {});
 
-  llvm::ArrayRef<const CodeNode *> getProducts() const { return products; }
+  llvm::ArrayRef<const CodeNode *> getMatmuls() const { return matmuls; }
 
   llvm::SmallVector<RowInput> inputs;
 
 private:
   friend class RowsWriter;
-  bool dependsOnProducts(const CodeNode *node);
+  bool dependsOnMatmuls(const CodeNode *node);
   bool isRow(const CodeNode *node) const { return node->dims & keyDims; }
   std::string visit(const CodeNode *node, llvm::function_ref<bool(const CodeNode *)> isKnown);
   std::string visitIndependent(const CodeNode *node, bool isInlined);
@@ -48,7 +48,7 @@ private:
 
   const ElementCode &code;
   llvm::SmallVector<unsigned> keys;
-  llvm::SmallVector<const CodeNode *> products, outputs;
+  llvm::SmallVector<const CodeNode *> matmuls, outputs;
   uint64_t keyDims = 0;
   llvm::DenseMap<const CodeNode *, bool> dependent;
   llvm::DenseMap<const CodeNode *, unsigned> inputNumbers;
@@ -59,7 +59,7 @@ private:
 class RowsWriter {
 public:
   /// Writes the body of `region`, whose block has the arguments: indices of `outer`, the rows of the
-  /// products, the inputs.
+  /// matmuls, the inputs.
   RowsWriter(mlir::OpBuilder &builder, RowsPlan &plan, llvm::ArrayRef<unsigned> outer, mlir::Block *block);
   /// Returns what the region yields.
   llvm::SmallVector<mlir::Value> write();
@@ -90,7 +90,7 @@ private:
   RowsPlan &plan;
   mlir::Block *block;
   llvm::DenseMap<unsigned, mlir::Value> indices;           ///< of outer dimensions
-  llvm::DenseMap<const CodeNode *, mlir::Value> arguments; ///< products and inputs
+  llvm::DenseMap<const CodeNode *, mlir::Value> arguments; ///< matmuls and inputs
   llvm::DenseMap<const CodeNode *, mlir::Value> scalars, rows;
   llvm::SmallVector<const CodeNode *> nodes; ///< operands first
   llvm::SmallPtrSet<const CodeNode *, 8> stored;

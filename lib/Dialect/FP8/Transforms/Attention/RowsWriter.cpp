@@ -22,10 +22,10 @@ RowsWriter::RowsWriter(OpBuilder &builder, RowsPlan &plan, ArrayRef<unsigned> ou
     : builder(builder), plan(plan), block(block) {
   for (auto [i, dim] : llvm::enumerate(outer))
     indices[dim] = block->getArgument(i);
-  for (auto [i, product] : llvm::enumerate(plan.products))
-    arguments[product] = block->getArgument(outer.size() + i);
+  for (auto [i, matmul] : llvm::enumerate(plan.matmuls))
+    arguments[matmul] = block->getArgument(outer.size() + i);
   for (auto [node, number] : plan.inputNumbers)
-    arguments[node] = block->getArgument(outer.size() + plan.products.size() + number);
+    arguments[node] = block->getArgument(outer.size() + plan.matmuls.size() + number);
 }
 
 //===----------------------------------------------------------------------===//
@@ -54,7 +54,7 @@ void RowsWriter::chooseStored() {
       continue;
     const Readers own = readers.lookup(node);
     bool isCode = node->kind == Kind::operation || node->kind == Kind::selection;
-    if (own.size() > 1 && isCode && plan.isRow(node) && !node->accumulates && plan.dependsOnProducts(node))
+    if (own.size() > 1 && isCode && plan.isRow(node) && !node->accumulates && plan.dependsOnMatmuls(node))
       stored.insert(node);
     bool isRoot = node->kind == Kind::reduction || stored.contains(node);
     for (const CodeNode *operand : node->operands) {
@@ -213,7 +213,7 @@ Value RowsWriter::writeRow(const CodeNode *node) {
     return known;
   Location loc = getLoc(node, block);
   SmallVector<OpFoldResult> sizes =
-      tensor::getMixedSizes(builder, loc, arguments.lookup(plan.products.front()));
+      tensor::getMixedSizes(builder, loc, arguments.lookup(plan.matmuls.front()));
   Value init = tensor::EmptyOp::create(builder, loc, sizes, node->type);
   return rows[node] = writeGeneric(node, init, /*reduces=*/false, loc);
 }

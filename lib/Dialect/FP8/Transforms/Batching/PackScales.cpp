@@ -4,7 +4,7 @@
 //
 // E8M0 scales of matmuls become packed scales, for targets whose tensor cores read them in this order.
 
-#include "ScaledProducts.h"
+#include "ScaledMatmuls.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -188,8 +188,8 @@ public:
     if (!target || !getChip(target).hasMXScales)
       return;
     getOperation().walk([](Operation *op) {
-      if (auto product = dyn_cast<ScaledMatmulOp>(op))
-        packScales(product);
+      if (auto matmul = dyn_cast<ScaledMatmulOp>(op))
+        packScales(matmul);
       if (auto grouped = dyn_cast<ScaledGroupedMatmulOp>(op))
         packScales(grouped);
     });

@@ -6,7 +6,7 @@
 // another order writes it in this order too, so that nothing is copied between the cast and the matmul.
 
 #include "Recipe/ParameterCasts.h"
-#include "ScaledProducts.h"
+#include "ScaledMatmuls.h"
 #include "fp8/Dialect/FP8/IR/CastParts.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
@@ -51,7 +51,7 @@ SmallVector<int64_t> getWantedOrder(Op op, bool isLhs) {
   return order;
 }
 
-/// An operand of a product, and the order that the product wants.
+/// An operand of a matmul, and the order that the matmul wants.
 using Reader = std::pair<OpOperand *, SmallVector<int64_t>>;
 
 /// Creates a copy of `op` that also writes its data in `order`; returns it.
@@ -206,7 +206,7 @@ private:
   SmallVector<Operation *> steps; ///< the last one first
 };
 
-/// An operand of a product that is cast by blocks, and the order that the product wants it in.
+/// An operand of a matmul that is cast by blocks, and the order that the matmul wants it in.
 struct BlockReader {
   OpOperand *operand;
   SmallVector<int64_t> order;       ///< of the operand's dimensions
@@ -328,9 +328,9 @@ public:
     wishes.clear();
     blockWishes.clear();
     getOperation().walk([&](Operation *op) {
-      auto product = dyn_cast<ScaledMatmulOp>(op);
-      if (product && readsRows(product, getChip(target)))
-        addWishes(product);
+      auto matmul = dyn_cast<ScaledMatmulOp>(op);
+      if (matmul && readsRows(matmul, getChip(target)))
+        addWishes(matmul);
       if (auto grouped = dyn_cast<ScaledGroupedMatmulOp>(op)) // its kernels read no other order
         addWishes(grouped);
     });
@@ -360,7 +360,7 @@ private:
     }
   }
 
-  /// Notes that the product wants `operand` in `order`, if its cast can write that.
+  /// Notes that the matmul wants `operand` in `order`, if its cast can write that.
   void addWish(OpOperand &operand, ArrayRef<int64_t> order) {
     if (auto cast = operand.get().getDefiningOp<QuantizeOp>()) {
       if (!cast.getTransposition() && operand.get() == cast->getResult(0) && isMeant(cast))

@@ -187,8 +187,8 @@ void Averager::warnOfNamedGradients() const {
 /// The words for a gradient in messages: its site, or where it is computed.
 std::string describe(Value gradient) {
   std::string name = parseNameStack(gradient.getLoc()).site;
-  if (auto product = gradient.getDefiningOp<MatmulOp>(); product && product.getSite())
-    name = product.getSite()->str();
+  if (auto matmul = gradient.getDefiningOp<MatmulOp>(); matmul && matmul.getSite())
+    name = matmul.getSite()->str();
   return name.empty() ? "gradient" : "gradient of " + name;
 }
 

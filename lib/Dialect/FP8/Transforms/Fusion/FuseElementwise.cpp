@@ -125,8 +125,8 @@ static bool readsCollapsedResult(OpOperand *operand) {
 static bool readsExpandedResult(OpOperand *operand) {
   auto reshape = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
   linalg::GenericOp reader = getReshapableReader(operand);
-  Operation *product = reshape ? reshape.getSrc().getDefiningOp() : nullptr;
-  if (!product || !fp8::MatmulResults::of(product) || !reader || reader.hasIndexSemantics())
+  Operation *matmul = reshape ? reshape.getSrc().getDefiningOp() : nullptr;
+  if (!matmul || !fp8::MatmulResults::of(matmul) || !reader || reader.hasIndexSemantics())
     return false;
   return llvm::all_of(reader.getDpsInputs(), [&](Value other) {
     Operation *source = other.getDefiningOp();

@@ -142,7 +142,7 @@ private:
   /// Returns whether `operand` is the other operand than the cotangent in a backward matmul without
   /// a weight. It is an operand of the forward matmul, and shares that operand's column.
   static bool readsForwardOperand(const QuantizedOperand &operand) {
-    MatmulOp op = operand.product;
+    MatmulOp op = operand.matmul;
     return *op.getRole() == Role::other && operand.kind() == TensorKind::input &&
            llvm::is_contained({*op.getLhsKind(), *op.getRhsKind()}, TensorKind::grad_output);
   }
@@ -150,17 +150,17 @@ private:
   static TensorKey tensorKey(const QuantizedOperand &operand, Program &program) {
     auto type = cast<RankedTensorType>(operand.source().getType());
     DimUses unused(type.getRank(), kUnused);
-    return {program.tensors.resolve(operand.source(), unused, operand.product).tensor,
+    return {program.tensors.resolve(operand.source(), unused, operand.matmul).tensor,
             operand.format().getAsOpaquePointer(), operand.recipe.getScaling().getAsOpaquePointer()};
   }
 
   LogicalResult addReader(const QuantizedOperand &operand, Program &program) {
     if (failed(checkHistory(operand)))
       return failure();
-    for (Operation *op = operand.product->getParentOp(); op != program.function; op = op->getParentOp())
+    for (Operation *op = operand.matmul->getParentOp(); op != program.function; op = op->getParentOp())
       if (!canCarryOut(op))
-        return operand.product->emitError()
-               << "site '" << *operand.product.getSite() << "' is inside '" << op->getName()
+        return operand.matmul->emitError()
+               << "site '" << *operand.matmul.getSite() << "' is inside '" << op->getName()
                << "', out of which no amax can be carried; use --recipe=current, or keep it with --keep";
     TensorKey tensor = tensorKey(operand, program);
     program.tensorOfCast.try_emplace(operand.castId, tensor);
@@ -178,12 +178,12 @@ private:
     if (!stateful)
       stateful = scaling;
     if (scaling.getHistoryLength() != stateful.getHistoryLength())
-      return operand.product->emitError()
+      return operand.matmul->emitError()
              << "recipes " << stateful << " and " << scaling << " keep " << stateful.getHistoryLength()
              << " and " << scaling.getHistoryLength()
              << " amaxes of a tensor; a program has one length of the history, so give both the same";
     if (scaling.getNoAmax() != stateful.getNoAmax())
-      return operand.product->emitError()
+      return operand.matmul->emitError()
              << "recipes " << stateful << " and " << scaling
              << " differ in executed_mask; a program has one history, so give both the same";
     return success();
@@ -211,7 +211,7 @@ private:
         if (operand.kind() != TensorKind::grad_output || operand.ownBytes())
           continue;
         if (operand.recipe.hasOwnQuantize(operand.kind()))
-          return operand.product->emitError()
+          return operand.matmul->emitError()
                  << "--stochastic-rounding=true does not reach gradients that the recipe's own function "
                     "quantizes; drop the option or the function";
         auto column = program.columns.find(operand.castId);

@@ -121,12 +121,12 @@ MatmulOp collapseDims(MatmulOp op, ArrayRef<unsigned> dims) {
 class CollapseMatmuls : public impl::CollapseMatmulsBase<CollapseMatmuls> {
 public:
   void runOnOperation() final {
-    SmallVector<MatmulOp> products;
+    SmallVector<MatmulOp> matmuls;
     getOperation()->walk([&](MatmulOp op) {
       if (op.getRecipeAttr() && !op.getKept())
-        products.push_back(op);
+        matmuls.push_back(op);
     });
-    for (MatmulOp op : products) {
+    for (MatmulOp op : matmuls) {
       // Each step removes dimensions, so that the others have to be looked up again.
       for (SmallVector<unsigned> dims = findDims(op); !dims.empty(); dims = findDims(op))
         op = collapseDims(op, dims);

@@ -23,23 +23,23 @@ using namespace fp8;
 // Grouped matmuls
 //===----------------------------------------------------------------------===//
 
-static Value createGrouped(RewriterBase &rewriter, MatmulOp op, const GroupedMatmul &product, Value init) {
+static Value createGrouped(RewriterBase &rewriter, MatmulOp op, const GroupedMatmul &matmul, Value init) {
   GroupedMatmulOp::Properties properties;
-  properties.setIndexingMaps(rewriter.getAffineMapArrayAttr(product.maps));
+  properties.setIndexingMaps(rewriter.getAffineMapArrayAttr(matmul.maps));
   properties.setSite(op.getSiteAttr());
   properties.setRole(op.getRoleAttr());
   properties.setKept(op.getKeptAttr());
-  auto grouped = GroupedMatmulOp::create(rewriter, op.getLoc(),
-                                         {product.lhs, product.rhs, product.ends, init}, properties);
+  auto grouped =
+      GroupedMatmulOp::create(rewriter, op.getLoc(), {matmul.lhs, matmul.rhs, matmul.ends, init}, properties);
   if (Attribute isTF32 = op->getAttr(kTF32AttrName))
     grouped->setAttr(kTF32AttrName, isTF32);
   return grouped->getResult(0);
 }
 
-static Value createGrouped(RewriterBase &rewriter, ScaledMatmulOp op, const GroupedMatmul &product,
+static Value createGrouped(RewriterBase &rewriter, ScaledMatmulOp op, const GroupedMatmul &matmul,
                            Value init) {
   ScaledGroupedMatmulOp::Properties properties;
-  properties.setIndexingMaps(rewriter.getAffineMapArrayAttr(product.maps));
+  properties.setIndexingMaps(rewriter.getAffineMapArrayAttr(matmul.maps));
   properties.setAccumulation(op.getAccumulationAttr());
   properties.setSite(op.getSiteAttr());
   properties.setRole(op.getRoleAttr());
@@ -48,7 +48,7 @@ static Value createGrouped(RewriterBase &rewriter, ScaledMatmulOp op, const Grou
   properties.setRhsBlock(op.getRhsBlockAttr());
   return ScaledGroupedMatmulOp::create(
              rewriter, op.getLoc(),
-             {product.lhs, product.rhs, product.ends, op.getLhsScaleInv(), op.getRhsScaleInv(), init},
+             {matmul.lhs, matmul.rhs, matmul.ends, op.getLhsScaleInv(), op.getRhsScaleInv(), init},
              properties)
       ->getResult(0);
 }
@@ -74,23 +74,23 @@ static Value addTo(RewriterBase &rewriter, Location loc, Value sums, Value init)
 
 /// Returns whether `op` begins with the sums of another matmul, which a grouped matmul cannot.
 static bool resumesSums(Operation *op) {
-  auto matmul = dyn_cast<MatmulOp>(op);
-  return matmul && matmul.getResume();
+  auto matmulOp = dyn_cast<MatmulOp>(op);
+  return matmulOp && matmulOp.getResume();
 }
 
 template <typename Op>
 static void form(RewriterBase &rewriter, Op op) {
-  std::optional<GroupedMatmul> product =
+  std::optional<GroupedMatmul> matmul =
       matchGroupedMatmul(op.getLhs(), op.getRhs(), op.getIndexingMapsArray());
   auto isWide = [](Value value) { return getElementTypeOrSelf(value).isF64(); };
-  if (!product || !op.isPlain() || resumesSums(op) || llvm::any_of(op->getOperands(), isWide))
+  if (!matmul || !op.isPlain() || resumesSums(op) || llvm::any_of(op->getOperands(), isWide))
     return;
   rewriter.setInsertionPoint(op);
   Value init = op.getInit(), destination = init;
   if (op.getAccumulate())
     destination = tensor::EmptyOp::create(
         rewriter, op.getLoc(), tensor::getMixedSizes(rewriter, op.getLoc(), init), rewriter.getF32Type());
-  Value result = createGrouped(rewriter, op, *product, destination);
+  Value result = createGrouped(rewriter, op, *matmul, destination);
   if (op.getAccumulate())
     result = addTo(rewriter, op.getLoc(), result, init);
   rewriter.replaceOp(op, result);
@@ -165,8 +165,8 @@ struct FormGroupedMatmuls : fp8::impl::FormGroupedMatmulsBase<FormGroupedMatmuls
     for (Operation *&op : ops) {
       if (isa<GroupRowsOp>(op))
         continue;
-      if (auto matmul = dyn_cast<MatmulOp>(op))
-        form(rewriter, matmul);
+      if (auto matmulOp = dyn_cast<MatmulOp>(op))
+        form(rewriter, matmulOp);
       else
         form(rewriter, cast<ScaledMatmulOp>(op));
       op = nullptr;

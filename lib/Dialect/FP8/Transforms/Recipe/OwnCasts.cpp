@@ -40,10 +40,10 @@ static Value toF32(OpBuilder &b, Location loc, Value value) {
 
 FunctionRewriter::Cast FunctionRewriter::castByRecipe(const QuantizedOperand &operand, Value source,
                                                       Value scale, bool record) {
-  Location loc = operand.product->getLoc();
+  Location loc = operand.matmul->getLoc();
   auto quantize = [&](OpBuilder &b, Location inner, Value element, Value own) -> Value {
-    Value byte = operand.recipe.buildQuantize(b, inner, operand.product, operand.kind(),
-                                              toF32(b, inner, element), own);
+    Value byte =
+        operand.recipe.buildQuantize(b, inner, operand.matmul, operand.kind(), toF32(b, inner, element), own);
     return arith::BitcastOp::create(b, inner, operand.format(), byte);
   };
   Cast made;
@@ -58,7 +58,7 @@ FunctionRewriter::Cast FunctionRewriter::castByRecipe(const QuantizedOperand &op
 }
 
 Value FunctionRewriter::dequantize(const QuantizedOperand &operand, Value data, Value scaleInv) {
-  Location loc = operand.product->getLoc();
+  Location loc = operand.matmul->getLoc();
   if (operand.ownBytes() || !operand.recipe.hasOwnDequantize(operand.kind())) {
     Value init = emptyLike(loc, data, builder.getF32Type());
     return DequantizeOp::create(builder, loc, init.getType(), data, scaleInv, init, DenseI64ArrayAttr())
@@ -67,14 +67,14 @@ Value FunctionRewriter::dequantize(const QuantizedOperand &operand, Value data, 
   return mapElements(builder, loc, data, scaleInv, builder.getF32Type(),
                      [&](OpBuilder &b, Location inner, Value element, Value own) {
                        Value byte = arith::BitcastOp::create(b, inner, b.getI8Type(), element);
-                       return operand.recipe.buildDequantize(b, inner, operand.product, operand.kind(), byte,
+                       return operand.recipe.buildDequantize(b, inner, operand.matmul, operand.kind(), byte,
                                                              own);
                      });
 }
 
 void FunctionRewriter::multiplyDequantized(const QuantizedOperand &lhs, const QuantizedOperand &rhs,
                                            Value lhsData, Value rhsData) {
-  MatmulOp op = lhs.product;
+  MatmulOp op = lhs.matmul;
   op.getLhsMutable().set(dequantize(lhs, lhsData, getOrCreateCast(lhs).scaleInv));
   op.getRhsMutable().set(dequantize(rhs, rhsData, getOrCreateCast(rhs).scaleInv));
   op.removeRecipeAttr();

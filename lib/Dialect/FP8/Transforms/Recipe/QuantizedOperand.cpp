@@ -17,13 +17,13 @@ DequantizeOp QuantizedOperand::ownBytes() const {
 
 std::optional<GroupedMatmul> QuantizedOperand::grouped() const {
   std::optional<GroupedMatmul> match =
-      matchGroupedMatmul(product.getLhs(), product.getRhs(), product.getIndexingMapsArray());
-  if (!match || product.readsInit())
+      matchGroupedMatmul(matmul.getLhs(), matmul.getRhs(), matmul.getIndexingMapsArray());
+  if (!match || matmul.readsInit())
     return std::nullopt;
   GroupedDims grouped = *inferGroupedDims(match->maps);
   SmallVector<AffineMap> maps = dropGroup(match->maps, grouped.group);
   ContractionDims dims = *inferContractionDims(maps);
-  TensorKind kinds[] = {*product.getLhsKind(), *product.getRhsKind()};
+  TensorKind kinds[] = {*matmul.getLhsKind(), *matmul.getRhsKind()};
   for (auto [map, whole, kind] : llvm::zip(maps, match->maps, kinds)) {
     SmallVector<bool> contracted;
     for (AffineExpr result : map.getResults())
@@ -31,8 +31,7 @@ std::optional<GroupedMatmul> QuantizedOperand::grouped() const {
     GroupedOperand operand{kind, contracted, /*hasRows=*/!whole.isFunctionOfDim(grouped.group),
                            /*areRowsSummed=*/grouped.divided == 2};
     // With one scale for the whole tensor, a matmul is grouped after its rows are cast.
-    if (recipe.getBlockShape(kind, contracted).empty() ||
-        !canGroupScales(getTarget(product), recipe, operand))
+    if (recipe.getBlockShape(kind, contracted).empty() || !canGroupScales(getTarget(matmul), recipe, operand))
       return std::nullopt;
   }
   return match;
@@ -45,11 +44,11 @@ Value QuantizedOperand::tensor() const {
 
 AffineMap QuantizedOperand::map() const {
   std::optional<GroupedMatmul> match = grouped();
-  return match ? match->maps[index] : product.getIndexingMapsArray()[index];
+  return match ? match->maps[index] : matmul.getIndexingMapsArray()[index];
 }
 
 ContractionDims QuantizedOperand::dims() const {
-  ContractionDims dims = product.getContractionDims();
+  ContractionDims dims = matmul.getContractionDims();
   if (std::optional<GroupedMatmul> match = grouped()) {
     unsigned group = inferGroupedDims(match->maps)->group;
     llvm::erase(dims.k, group);
@@ -107,6 +106,6 @@ SmallVector<int64_t> QuantizedOperand::blockOfDims() const {
 Value QuantizedOperand::source() const { return block().empty() ? getViewSource(value()) : tensor(); }
 
 ColumnKey QuantizedOperand::columnKey() const {
-  bool twoInputs = *product.getRole() == Role::other && kind() == TensorKind::input;
-  return {product.getSite()->str(), kind(), format(), recipe.getScaling(), twoInputs ? index : 0};
+  bool twoInputs = *matmul.getRole() == Role::other && kind() == TensorKind::input;
+  return {matmul.getSite()->str(), kind(), format(), recipe.getScaling(), twoInputs ? index : 0};
 }

@@ -33,7 +33,7 @@ void FunctionRewriter::findForwardColumns(ArrayRef<QuantizedOperand> operands) {
       continue;
     if (operand.kind() == TensorKind::grad_output)
       gradients.insert(column->second);
-    else if (pair->isForward(operand.product))
+    else if (pair->isForward(operand.matmul))
       forwardColumns.insert(column->second);
   }
   for (int64_t column : gradients)
@@ -109,7 +109,7 @@ Value FunctionRewriter::scaleFromTensor(Location loc, const QuantizedOperand &op
 /// several of them where the last one is short; the results get them back, and blocks across such a
 /// group have one element (fp8-collapse-matmuls).
 FunctionRewriter::Cast FunctionRewriter::castBlocks(const QuantizedOperand &operand) {
-  Location loc = operand.product->getLoc();
+  Location loc = operand.matmul->getLoc();
   Value source = operand.tensor(), matrix = source;
   SmallVector<ReassociationIndices> groups = operand.groups();
   bool isCollapsed = llvm::any_of(groups, [](ArrayRef<int64_t> group) { return group.size() > 1; });
@@ -164,7 +164,7 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
     return entry->second = {own.getData(), own.getScaleInv(), Value()};
   Value source = operand.source();
   OpBuilder::InsertionGuard guard(builder);
-  Location loc = operand.product->getLoc();
+  Location loc = operand.matmul->getLoc();
   auto column = columns.find(operand.castId);
   bool stateful = column != columns.end();
   // Backward computes a forward tensor again: its amax is recorded already, the scale is the same.
@@ -181,7 +181,7 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
     builder.setInsertionPointAfterValue(getRandom());
   Cast &known = entry->second;
   auto note = [&](Value tensor, Cast cast) {
-    std::string name = (*operand.product.getSite() + "." + stringifyTensorKind(operand.kind())).str();
+    std::string name = (*operand.matmul.getSite() + "." + stringifyTensorKind(operand.kind())).str();
     if (!operand.recipe.hasOwnDequantize(operand.kind()))
       measured.push_back({tensor, cast, operand.blockOfDims(), name});
     return known = cast;
@@ -213,15 +213,15 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
 /// recorded it already. Backward does not record an amax that forward records.
 void FunctionRewriter::recordAmax(const QuantizedOperand &operand, Value amax) {
   int64_t column = columns.at(operand.castId);
-  Operation *product = operand.product;
-  if (forwardColumns.count(column) && !pair->isForward(product))
+  Operation *matmul = operand.matmul;
+  if (forwardColumns.count(column) && !pair->isForward(matmul))
     return;
   SmallVector<RecordedAmax> &recorded = amaxes[column];
   auto counts = [&](const RecordedAmax &other) {
-    return other.value == amax && other.block->findAncestorOpInBlock(*product);
+    return other.value == amax && other.block->findAncestorOpInBlock(*matmul);
   };
   if (llvm::none_of(recorded, counts))
-    recorded.push_back({amax, product->getBlock()});
+    recorded.push_back({amax, matmul->getBlock()});
 }
 
 /// Repeats the views between `source` and `operand` on the FP8 data of `source`.
@@ -247,7 +247,7 @@ static void markWeight(Value data, StringAttr site) {
 }
 
 void FunctionRewriter::replaceMatmul(const QuantizedOperand &lhs, const QuantizedOperand &rhs) {
-  MatmulOp op = lhs.product;
+  MatmulOp op = lhs.matmul;
   Cast lhsCast = getOrCreateCast(lhs), rhsCast = getOrCreateCast(rhs);
   if (lhsCast.amax)
     recordAmax(lhs, lhsCast.amax);
@@ -263,7 +263,7 @@ void FunctionRewriter::replaceMatmul(const QuantizedOperand &lhs, const Quantize
     return block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block);
   };
   bool isGradient = lhs.kind() == TensorKind::grad_output || rhs.kind() == TensorKind::grad_output;
-  // The gradients of a product of two activations add as those of a product with a weight.
+  // The gradients of a matmul of two activations add as those of a matmul with a weight.
   Role role = *op.getRole() == Role::other && isGradient ? Role::dgrad : *op.getRole();
   auto describe = [&](auto properties, ArrayAttr maps) {
     properties.setIndexingMaps(maps);

@@ -26,14 +26,14 @@ namespace fp8 {
 
 /// One operand of a matmul that becomes FP8.
 struct QuantizedOperand {
-  mutable MatmulOp product; ///< mutable, because upstream's accessors of operations are not const
-  unsigned index;           ///< 0 or 1
+  mutable MatmulOp matmul; ///< mutable, because upstream's accessors of operations are not const
+  unsigned index;          ///< 0 or 1
   RecipeAttrInterface recipe;
   /// The number of its cast in the function; operands may share a cast.
   unsigned castId = 0;
 
-  mlir::Value value() const { return index == 0 ? product.getLhs() : product.getRhs(); }
-  TensorKind kind() const { return index == 0 ? *product.getLhsKind() : *product.getRhsKind(); }
+  mlir::Value value() const { return index == 0 ? matmul.getLhs() : matmul.getRhs(); }
+  TensorKind kind() const { return index == 0 ? *matmul.getLhsKind() : *matmul.getRhsKind(); }
   mlir::FloatType format() const { return recipe.getFormat(kind()); }
   /// The grouped matmul that the matmul becomes at once: of groups of rows, with scales per row. Unset for
   /// other matmuls; groups of rows with one scale per tensor are a view like others.

@@ -15,7 +15,7 @@ func.func @sigmoid(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x6x
   %below = linalg.fill ins(%lowest : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
   %none = linalg.fill ins(%zero : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
   %out = tensor.empty() : tensor<2x4x8xf32>
-  // expected-remark @+1 {{attention stays written out: no softmax is between its products}}
+  // expected-remark @+1 {{attention stays written out: no softmax is between its matmuls}}
   %s = fp8.matmul site("h0") role(other) kinds(input, input) ins(%q, %k : tensor<2x4x8xf32>, tensor<2x6x8xf32>) outs(%rows : tensor<2x4x6xf32>)
     {indexing_maps = [#q, #k, #s]} -> tensor<2x4x6xf32>
   %n = arith.negf %s : tensor<2x4x6xf32>
@@ -112,7 +112,7 @@ func.func @half(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x6x8xf
   %below = linalg.fill ins(%lowest : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
   %none = linalg.fill ins(%zero : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
   %out = tensor.empty() : tensor<2x4x8xf32>
-  // expected-remark @+1 {{attention stays written out: the code between its products is no softmax of the scores along the keys}}
+  // expected-remark @+1 {{attention stays written out: the code between its matmuls is no softmax of the scores along the keys}}
   %s = fp8.matmul site("h0") role(other) kinds(input, input) ins(%q, %k : tensor<2x4x8xf32>, tensor<2x6x8xf32>) outs(%rows : tensor<2x4x6xf32>)
     {indexing_maps = [#q, #k, #s]} -> tensor<2x4x6xf32>
   %half = arith.constant dense<0.5> : tensor<2x4x6xf32>
@@ -146,7 +146,7 @@ func.func @queries(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x6x
   %below = linalg.fill ins(%lowest : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
   %none = linalg.fill ins(%zero : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
   %out = tensor.empty() : tensor<2x4x8xf32>
-  // expected-remark @+1 {{attention stays written out: its softmax is along another dimension than the one that its second product sums over}}
+  // expected-remark @+1 {{attention stays written out: its softmax is along another dimension than the one that its second matmul sums over}}
   %s = fp8.matmul site("h0") role(other) kinds(input, input) ins(%q, %k : tensor<2x4x8xf32>, tensor<2x6x8xf32>) outs(%rows : tensor<2x4x6xf32>)
     {indexing_maps = [#q, #k, #s]} -> tensor<2x4x6xf32>
   %colstats = tensor.empty() : tensor<2x6xf32>
@@ -224,7 +224,7 @@ func.func @scattered(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x
   %below = linalg.fill ins(%lowest : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
   %none = linalg.fill ins(%zero : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
   %out = tensor.empty() : tensor<2x4x8xf32>
-  // expected-remark @+1 {{attention stays written out: 'tensor.insert_slice' between its products is no code on elements and rows}}
+  // expected-remark @+1 {{attention stays written out: 'tensor.insert_slice' between its matmuls is no code on elements and rows}}
   %s = fp8.matmul site("h0") role(other) kinds(input, input) ins(%q, %k : tensor<2x4x8xf32>, tensor<2x6x8xf32>) outs(%rows : tensor<2x4x6xf32>)
     {indexing_maps = [#q, #k, #s]} -> tensor<2x4x6xf32>
   %max = linalg.reduce { arith.maximumf } ins(%s : tensor<2x4x6xf32>) outs(%below : tensor<2x4xf32>) dimensions = [2]
@@ -260,7 +260,7 @@ func.func @half_gradient(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tenso
   %below = linalg.fill ins(%lowest : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
   %none = linalg.fill ins(%zero : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
   %out = tensor.empty() : tensor<2x4x8xf32>
-  // expected-remark @+1 {{attention stays written out: its probabilities or their gradients are read by other products than those of its backward pass}}
+  // expected-remark @+1 {{attention stays written out: its probabilities or their gradients are read by other matmuls than those of its backward pass}}
   %s = fp8.matmul site("h0") role(other) kinds(input, input) ins(%q, %k : tensor<2x4x8xf32>, tensor<2x6x8xf32>) outs(%rows : tensor<2x4x6xf32>)
     {indexing_maps = [#q, #k, #s]} -> tensor<2x4x6xf32>
   %keys = tensor.empty() : tensor<2x6x8xf32>

@@ -5,8 +5,8 @@
 // A common view of scaled matmuls, grouped or not, for passes that arrange their operands. Private to the
 // library.
 
-#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_BATCHING_SCALEDPRODUCTS_H
-#define FP8_LIB_DIALECT_FP8_TRANSFORMS_BATCHING_SCALEDPRODUCTS_H
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_BATCHING_SCALEDMATMULS_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_BATCHING_SCALEDMATMULS_H
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
 
@@ -22,4 +22,4 @@ inline ContractionDims getOperandDims(ScaledGroupedMatmulOp op) {
 
 } // namespace fp8
 
-#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_BATCHING_SCALEDPRODUCTS_H
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_BATCHING_SCALEDMATMULS_H
