@@ -59,6 +59,16 @@ def test_grid_sample_by_other_means():
     check(others, IMAGES, normal(2, 4, 4, 2), VOLUMES, normal(2, 3, 2, 2, 3), rtol=1e-4, atol=1e-4)
 
 
+SIZES = [{"size": (5, 7)}, {"size": (17, 4)}, {"size": (1, 1)}, {"scale_factor": (0.37, 1.9)}, {"scale_factor": 0.5, "recompute_scale_factor": True}]
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
+def test_resizing_with_antialias(mode):
+    aligned = [] if mode == "lanczos" else [{"size": (3, 20), "align_corners": True}]
+    check(lambda x: [F.interpolate(x, mode=mode, antialias=True, **size) for size in SIZES + aligned], IMAGES)
+    check(lambda x: F.interpolate(x, 3, mode=mode, antialias=True), normal(1, 1, 1, 1).double())
+
+
 TOKENS, FLAT, OFFSETS = torch.tensor([[1, 2, 1], [0, 3, 9]]), torch.tensor([1, 2, 0, 3, 4, 1]), torch.tensor([0, 2, 2, 6])
 
 

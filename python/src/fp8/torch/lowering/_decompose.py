@@ -254,7 +254,7 @@ def _zeros(size: Sequence[int], *, dtype: torch.dtype | None = None, **_: Any) -
     return torch.zeros(size, dtype=dtype)
 
 
-def _empty_of_size(size: Sequence[int], layout: Sequence[int], *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+def _empty_of_size(size: Sequence[int], order: Sequence[int], /, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
     """The layout in memory is not the compiled program's."""
     return torch.empty(size, dtype=dtype)
 
@@ -370,6 +370,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten.roll.default: _roll,
     aten._efficientzerotensor.default: _zeros,
     aten.empty_permuted.default: _empty_of_size,
+    aten.empty_strided.default: _empty_of_size,
     aten.new_empty_strided.default: _new_empty,
     aten.hypot.default: _hypot,
     aten.histc.default: _histc,
