@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shutil
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ class Library(Loaded):
         self.report = report
         self.entries = {entry["name"]: Entry(self, entry) for entry in manifest["entries"]}
         self._arguments: Sequence[str] = ()
+        self._prepared: weakref.WeakSet[Prepared] = weakref.WeakSet()
         self._source: pathlib.Path | None = None
 
     @staticmethod
@@ -67,13 +69,14 @@ class Library(Loaded):
         return _device.put(device, value)
 
     def profile(self) -> Profile:
-        """Measures the kernels of the calls within a `with` block, on tensors of the CPU.
+        """Measures the kernels of the calls within a `with` block, on tensors of the CPU: those of `entries` and, of a library for
+        the CPU, those of fp8.torch's modules and steps. Calls of fp8.jax, which XLA makes, are not among them.
 
         with library.profile() as profile:
             library.entries["main"](x, w)
         print(profile)
         """
-        return Profile(self.entries, self.handle)
+        return Profile(self.entries, self._prepared, self.handle)
 
     @hiding_frames
     def ir(self, stage: str) -> str:
@@ -97,7 +100,8 @@ class Library(Loaded):
 
         `shapes` has the lists "arguments" and "results" for an entry with dynamic sizes; None in them is the manifest's shape.
         """
-        return Prepared(self, self.entries[entry].description, shapes)
+        self._prepared.add(prepared := Prepared(self, self.entries[entry].description, shapes))
+        return prepared
 
     def __repr__(self) -> str:
         return f"<fp8.Library {self.hash[:12]}: {', '.join(self.entries)}; {self.report.summary()}>"

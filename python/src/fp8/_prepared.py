@@ -67,6 +67,11 @@ class Prepared:
         # Destroyed after the entry point, as attributes are in their order.
         self._communicator = communicator
 
+    def measure(self, profiler: _runtime.Handle | None) -> None:
+        """Measures the kernels of following calls on the CPU; None measures none."""
+        if not self._library.opened():
+            _runtime.call("fp8rt_prepared_profile", self._prepared, profiler.value if profiler else None)
+
     def enqueue(self, arguments: Sequence[int], results: Sequence[int], stream: int, workspace: int = 0) -> None:
         """Enqueues the call on these addresses of the device on a stream (a CUstream's address; 0 is the default one).
 

@@ -50,6 +50,7 @@ _CHECKED: dict[str, list[Any]] = {
     "fp8rt_communicator_fail": [_HANDLE, _NAME],
     "fp8rt_communicator_compare": [_HANDLE, _NAME, ctypes.POINTER(_NAME), ctypes.c_uint64],
     "fp8rt_communicator_compare_libraries": [_HANDLE, _HANDLE],
+    "fp8rt_prepared_profile": [_HANDLE, _HANDLE],
     "fp8rt_prepared_set_communicator": [_HANDLE, _HANDLE],
     "fp8rt_profiler_create": [_HANDLE, _OUT],
     "fp8rt_session_profile": [_HANDLE, _HANDLE],

@@ -301,3 +301,19 @@ def test_an_error_of_the_package_itself_keeps_its_frames(monkeypatch):
     with pytest.raises(AttributeError) as raised:
         fp8.compile("no MLIR")
     assert raised.traceback[-1].path.name == "_compile.py"
+
+
+def test_profiles_of_prepared_calls():
+    library = compile_product(recipe="none")
+    prepared = library.prepare("main")
+    y = np.zeros((4, 8), np.float32)
+    addresses = [X.ctypes.data, W.ctypes.data], [y.ctypes.data]
+    prepared.call(*addresses)
+    with library.profile() as profile:
+        prepared.call(*addresses)
+        prepared.call(*addresses)
+    prepared.call(*addresses)
+    np.testing.assert_array_equal(y, library.entries["main"](X, W)[0])
+    assert [kernel.calls for kernel in profile.kernels if kernel.kind == "products"] == [2]
+    with pytest.warns(fp8.Warning, match=r"no call was measured: .* not calls of fp8\.jax"), library.profile():
+        pass

@@ -286,3 +286,16 @@ def test_a_sequence_of_layers_with_an_attached_state():
     # The state is no number of the model's that a step is compiled for.
     assert repr(step) == "<fp8.torch.TrainStep Sequential: 1 compiled>"
     assert torch.equal(model.state_dict()["fp8_state.0.scale"], step.state.scale)
+
+
+def test_profiles():
+    _, _, _, step = train("AdamW", "delayed", steps=1)
+    with step.library.profile() as profile:
+        step(*BATCH)
+        step(*BATCH)
+    calls = {site: 0 for site in ("up", "down")}
+    for kernel in profile.kernels:
+        for site in set(kernel.sites) & set(calls) if kernel.kind == "products" else ():
+            calls[site] += kernel.calls
+    # Each has its product and the weight's gradient, the second layer that of its input too.
+    assert calls == {"up": 4, "down": 6}, str(profile)

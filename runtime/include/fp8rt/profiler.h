@@ -8,6 +8,7 @@
 #ifndef FP8RT_PROFILER_H
 #define FP8RT_PROFILER_H
 
+#include "fp8rt/prepared.h"
 #include "fp8rt/session.h"
 
 #ifdef __cplusplus
@@ -40,12 +41,16 @@ typedef struct fp8rt_kernel {
 /// FP8RT_UNSUPPORTED, one with a wrong list FP8RT_CORRUPT.
 FP8RT_API fp8rt_status fp8rt_profiler_create(const fp8rt_library *library, fp8rt_profiler **out_profiler);
 
-/// NULL is allowed. Sessions that still use the profiler keep it.
+/// NULL is allowed. Sessions and prepared entry points that still use the profiler keep it.
 FP8RT_API void fp8rt_profiler_destroy(fp8rt_profiler *profiler);
 
 /// Measures all following steps of the session; NULL measures none. The profiler
 /// must be of the session's library.
 FP8RT_API fp8rt_status fp8rt_session_profile(fp8rt_session *session, fp8rt_profiler *profiler);
+
+/// Measures all following calls of a prepared entry point in host memory in the same way; FP8RT_UNSUPPORTED
+/// for one that was prepared on a device.
+FP8RT_API fp8rt_status fp8rt_prepared_profile(fp8rt_prepared *prepared, fp8rt_profiler *profiler);
 
 /// Sets all calls and times to 0, for example after a first step, which is slower
 /// than the others.

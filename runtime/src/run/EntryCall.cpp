@@ -48,6 +48,7 @@ EntryCall::EntryCall(std::shared_ptr<const Library> loaded, std::shared_ptr<Memo
   if (state && state->memory() != memory)
     fail(FP8RT_INVALID_ARGUMENT, "the state is not where the calls run: create both on one device");
   call.version = library->manifest().callVersion;
+  call.flags = FP8RT_CALL_HAS_PROFILE;
   call.workspace_bytes = entry.workspaceBytes;
   call.allocate = allocate;
   call.allocate_context = this;
@@ -81,6 +82,12 @@ void EntryCall::setCommunicator(const fp8rt_communicator *with) {
   if (program && ranks && ranks->usesHostMemory())
     staged = std::make_unique<cuda::StagedRanks>(*ranks, program);
   call.communicator = staged ? staged->functions() : with;
+}
+
+void EntryCall::setProfiler(std::shared_ptr<Profiler> with) {
+  if (with && &with->library() != library.get())
+    fail(FP8RT_INVALID_ARGUMENT, "the profiler is of another library");
+  profiler = std::move(with);
 }
 
 void EntryCall::callFunction() {

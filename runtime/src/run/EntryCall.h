@@ -10,6 +10,7 @@
 
 #include "../collectives/StagedRanks.h"
 #include "../core/Status.h"
+#include "../program/Profiler.h"
 #include "../program/State.h"
 
 namespace fp8rt {
@@ -46,6 +47,9 @@ protected:
   void setWorkspace(void *given);
   /// Performs the collectives of all following calls; null if there is one rank.
   void setCommunicator(const fp8rt_communicator *with);
+  /// Measures the kernels of all following calls; null measures none. Throws for a profiler of another
+  /// library.
+  void setProfiler(std::shared_ptr<Profiler> with);
   /// Calls the compiled code; throws its reason if it fails.
   void callFunction();
   /// Runs `work`; where it fails, tells the other ranks, and throws a reason that names the entry point.
@@ -65,6 +69,7 @@ protected:
   const Entry &entry;
   const fp8rt_communicator *communicator = nullptr;
   std::unique_ptr<cuda::StagedRanks> staged; // of a communicator in host memory, for a device
+  std::shared_ptr<Profiler> profiler;        // may be null
   /// The values that a call passes. Its device, stream and profile are the derived class's to set.
   fp8rt_call call = {};
 

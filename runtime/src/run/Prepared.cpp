@@ -148,7 +148,23 @@ void Prepared::operator()(void *const *argumentData, void *const *resultData) {
   if (launcher)
     runOnDevice(nullptr, program->device().stream(), /*waits=*/true);
   else
-    orFail([&] { callFunction(); });
+    runOnHost();
+}
+
+void Prepared::measureWith(std::shared_ptr<Profiler> with) {
+  if (launcher)
+    fail(FP8RT_UNSUPPORTED,
+         "entry " + inQuotes(entry.name) + " was prepared on a device, whose kernels a session measures");
+  setProfiler(std::move(with));
+}
+
+void Prepared::runOnHost() {
+  if (profiler)
+    profiler->begin();
+  call.profile = profiler.get();
+  orFail([&] { callFunction(); });
+  if (profiler)
+    profiler->end();
 }
 
 void Prepared::requireDevice(const char *what) const {

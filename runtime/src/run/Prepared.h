@@ -39,6 +39,8 @@ public:
   void fromHost(void *const *argumentData, void *const *resultData);
   /// Performs the collectives of all following calls; null if there is one rank.
   void communicateThrough(const fp8rt_communicator *with) { setCommunicator(with); }
+  /// In host memory: measures the kernels of all following calls; null measures none.
+  void measureWith(std::shared_ptr<Profiler> with);
 
 private:
   /// Descriptions of tensors, in the form that a call takes.
@@ -59,6 +61,7 @@ private:
   void setData(void *const *argumentData, void *const *resultData);
   void checkAligned(const char *what, const Views &views, const std::vector<Value> &values) const;
   void requireDevice(const char *what) const;
+  void runOnHost();
   void runOnDevice(void *workspace, cuda::CUstream stream, bool waits);
 
   Views arguments, results;

@@ -8,6 +8,7 @@
 #include "Prepared.h"
 
 #include "fp8rt/gpu.h"
+#include "fp8rt/profiler.h"
 
 using namespace fp8rt;
 
@@ -45,6 +46,10 @@ fp8rt_status fp8rt_prepared_call(fp8rt_prepared *prepared, void *const *argument
   return guarded([&] {
     required(prepared, "prepared")(&required(arguments, "arguments"), &required(results, "results"));
   });
+}
+
+fp8rt_status fp8rt_prepared_profile(fp8rt_prepared *prepared, fp8rt_profiler *profiler) {
+  return guarded([&] { required(prepared, "prepared").measureWith(profiler ? profiler->shared : nullptr); });
 }
 
 fp8rt_status fp8rt_prepared_enqueue(fp8rt_prepared *prepared, void *const *arguments, void *const *results,

@@ -89,7 +89,6 @@ void Session::bindTensors() {
   for (Slot &slot : results)
     resultViews.push_back(&slot.view);
   setTensors(std::move(argumentViews), std::move(resultViews));
-  call.flags = FP8RT_CALL_HAS_PROFILE;
 }
 
 void Session::bindState(size_t argument) {
@@ -187,12 +186,6 @@ void Session::prepareResults() {
       slot.copy.reset();
     }
   }
-}
-
-void Session::measureWith(std::shared_ptr<Profiler> measuring) {
-  if (measuring && &measuring->library() != library.get())
-    fail(FP8RT_INVALID_ARGUMENT, "the profiler is of another library");
-  profiler = std::move(measuring);
 }
 
 void Session::step() {

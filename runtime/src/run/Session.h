@@ -28,7 +28,7 @@ public:
   void zeroMissing();
   void step();
   /// Measures all following steps; null measures none.
-  void measureWith(std::shared_ptr<Profiler> measuring);
+  void measureWith(std::shared_ptr<Profiler> with) { setProfiler(std::move(with)); }
   /// Performs the collectives of all following steps; null if there is one rank.
   void communicateThrough(const fp8rt_communicator *with);
   /// Tensors that are divided among the ranks, as a whole.
@@ -87,7 +87,6 @@ private:
   std::vector<Slot> results;
   /// Computes the kept casts of this entry from its arguments; null if it has none.
   std::unique_ptr<Session> initializer;
-  std::shared_ptr<Profiler> profiler;
   std::optional<cuda::Execution> execution; // on a device
   bool failed = false;
 };

@@ -86,6 +86,26 @@ TEST_F(ProfilerTest, CountsCallsAndTimes) {
   EXPECT_EQ(kernel(0).calls, 0u);
 }
 
+TEST_F(ProfilerTest, CountsCallsOfAPreparedEntryPoint) {
+  fp8rt_prepared *created = nullptr;
+  ASSERT_FP8RT(fp8rt_prepare(library.get(), "forward", state.get(), nullptr, 3, nullptr, 3, &created));
+  Prepared prepared(created);
+  float x[] = {1, 2, 4}, loss = 0, saved[3];
+  int32_t count = 0;
+  void *arguments[] = {x, nullptr, nullptr}, *results[] = {&loss, saved, &count};
+  ASSERT_FP8RT(fp8rt_prepared_call(prepared.get(), arguments, results)); // not measured
+  ASSERT_FP8RT(fp8rt_prepared_profile(prepared.get(), profiler.get()));
+  for (int i = 0; i < 2; ++i)
+    ASSERT_FP8RT(fp8rt_prepared_call(prepared.get(), arguments, results));
+  EXPECT_EQ(kernel(0).calls, 6u);
+  EXPECT_EQ(kernel(1).calls, 2u);
+  EXPECT_GE(kernel(1).seconds, 2e-3);
+  EXPECT_EQ(loss, 7);
+  ASSERT_FP8RT(fp8rt_prepared_profile(prepared.get(), nullptr));
+  ASSERT_FP8RT(fp8rt_prepared_call(prepared.get(), arguments, results));
+  EXPECT_EQ(kernel(1).calls, 2u);
+}
+
 /// A profiler may be destroyed while a session uses it.
 TEST_F(ProfilerTest, LivesAsLongAsItsSessions) {
   ASSERT_FP8RT(fp8rt_session_profile(session.get(), profiler.get()));
@@ -105,6 +125,8 @@ TEST_F(ProfilerTest, RefusesWrongUse) {
   Session foreign = newSession(other, "forward", newState(other));
   EXPECT_FP8RT_ERROR(fp8rt_session_profile(foreign.get(), profiler.get()), FP8RT_INVALID_ARGUMENT,
                      "another library");
+  EXPECT_FP8RT_ERROR(fp8rt_prepared_profile(nullptr, profiler.get()), FP8RT_INVALID_ARGUMENT,
+                     "prepared is null");
   EXPECT_FP8RT_ERROR(fp8rt_session_profile(nullptr, profiler.get()), FP8RT_INVALID_ARGUMENT,
                      "session is null");
   EXPECT_EQ(fp8rt_profiler_num_kernels(nullptr), 0u);
