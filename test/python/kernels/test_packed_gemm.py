@@ -22,6 +22,9 @@ CASES = [
     ("mk,kn->mn", dict(m=8, n=32, k=16), "f32"),  # whole panels
     ("mk,kn->mn", dict(m=1, n=1, k=1), "f32"),
     ("mk,kn->mn", dict(m=9, n=33, k=7), "f32"),  # ragged in both
+    ("mk,kn->mn", dict(m=29, n=64, k=7), "f32"),  # the sums are the result: whole columns, ragged rows
+    ("bmk,bnk->bmn", dict(b=3, m=9, n=32, k=40), "bf16"),
+    ("abk,kn->abn", dict(a=3, b=11, n=96, k=256), "f32"),
     ("mk,kn->mn", dict(m=7, n=31, k=300), "bf16"),  # longer than one block of 128
     ("mk,nk->mn", dict(m=17, n=40, k=50), "bf16"),  # both operands contiguous along K
     ("km,kn->mn", dict(m=24, n=70, k=33), "f16"),  # neither is
@@ -138,3 +141,34 @@ def test_contraction(run, tmp_path, formula, sizes, element):
 def test_contraction_for_other_registers(run, tmp_path, formula, sizes, element):
     """The tile of sums follows from the number and the width of the vector registers."""
     check(run, tmp_path, formula, sizes, element, "--cpu=x86-64-v3")
+
+
+# The part of a tensor that a product is written to: offsets, sizes; the formula of the product.
+PARTS = [
+    ("mk,kn->mn", dict(m=29, n=64, k=40), [2, 1, 0, 0], [1, 29, 1, 64]),  # rows at a distance, as of one head
+    ("mk,kn->mn", dict(m=29, n=64, k=300), [0, 0, 2, 64], [1, 29, 1, 64]),
+    ("mk,kn->mn", dict(m=3, n=96, k=40), [1, 7, 0, 32], [1, 1, 3, 96]),
+    ("mk,kn->mn", dict(m=29, n=40, k=40), [2, 1, 0, 0], [1, 29, 1, 40]),  # no whole panels
+]
+
+
+@pytest.mark.parametrize("formula, sizes, offsets, shape", PARTS, ids=str)
+def test_contraction_into_a_part(run, tmp_path, formula, sizes, offsets, shape):
+    random = np.random.default_rng(0)
+    left, right = formula.split("->")[0].split(",")
+    x, y = (random.standard_normal([sizes[d] for d in part]).astype(ml_dtypes.bfloat16).astype(np.float32) for part in (left, right))
+    whole = random.standard_normal((3, 31, 3, 128)).astype(np.float32)
+    part = f"[{', '.join(map(str, offsets))}] [{', '.join(map(str, shape))}] [1, 1, 1, 1]"
+    text = program(formula, sizes, "f32").replace(") -> tensor", ", %whole: tensor<3x31x3x128xf32>) -> tensor<3x31x3x128xf32> {\n//", 1)
+    z = tensor_type("mn", sizes, "f32")
+    text = text.replace(f"%empty = tensor.empty() : {z}", f"%empty = tensor.extract_slice %whole{part} : tensor<3x31x3x128xf32> to {z}")
+    text = text.replace(f"return %z : {z}", f"%r = tensor.insert_slice %z into %whole{part} : {z} into tensor<3x31x3x128xf32>\n  return %r : tensor<3x31x3x128xf32>")
+    library, source, target = tmp_path / "main.so", tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    done = run("fp8-compile", "-", "-o", library, "--recipe=none", "--carry=2:0", stdin=text)
+    assert done.returncode == 0, done.stderr
+    save_file({"0": x, "1": y, "2": whole}, source)
+    done = run("fp8-run", library, f"--inputs={source}", f"--outputs={target}")
+    assert done.returncode == 0, done.stderr
+    wanted = whole.copy()
+    wanted[tuple(slice(o, o + s) for o, s in zip(offsets, shape))] = expected(formula, sizes, x, y).reshape(shape)
+    np.testing.assert_array_equal(load_file(target)["0"], wanted)

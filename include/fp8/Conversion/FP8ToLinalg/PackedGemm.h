@@ -101,6 +101,9 @@ struct PackedMatmulOptions {
   /// The sums begin with the elements of this f32 memref of the output's shape, unless it is null; neither
   /// with `split` nor with scales.
   mlir::Value start = {};
+  /// Null, or the f32 memref of the output, where that is the sums: they are written there, without a buffer
+  /// and an epilogue, if its memory has the form of their buffer.
+  mlir::Value result = {};
 
   const MatrixInstructionTraits &traits() const { return getTraits(registers.instruction); }
   /// Whether elements of panels are pairs of bf16 elements.

@@ -217,6 +217,12 @@ static bool isByBoxes(const ElementRegion &region, const Sum &sum) {
          llvm::all_of(sum.scales, [](const TensorScale &scale) { return scale.getMap().has_value(); });
 }
 
+/// Returns whether the result of a matmul is the sums, without scales and code.
+static bool isSumItself(const ElementRegion &region, const Sum &sum) {
+  return region.isEmpty() && region.outs.size() == 1 && getElementTypeOrSelf(region.outs.front()).isF32() &&
+         !sum.scale && sum.scales.empty() && !sum.addend;
+}
+
 /// Returns `map`, from the result of a matmul, in which dimension i is result i of `out`.
 static AffineMap toDimsOfResult(AffineMap map, AffineMap out) {
   SmallVector<AffineExpr> dims(out.getNumDims(), getAffineConstantExpr(0, map.getContext()));
@@ -343,6 +349,8 @@ static LogicalResult lowerToPackedGemm(OpBuilder &builder, AnyMatmulOp op, const
     return failure();
   ElementRegion region = *ElementRegion::of(op);
   bool byBoxes = isByBoxes(region, *sum);
+  if (byBoxes && isSumItself(region, *sum))
+    options.result = region.outs.front();
   auto epilogue = [&](OpBuilder &b, Location, const OutputBox &box, Value sums) {
     sum->sums = sums;
     buildGenericEpilogue(b, region, *sum, box);

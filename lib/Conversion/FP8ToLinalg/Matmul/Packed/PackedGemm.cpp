@@ -105,7 +105,7 @@ static void buildCopy(OpBuilder &b, Location loc, Value from, Value to) {
 }
 
 void MatmulBuilder::startSums(OpBuilder &b, const Task &part) {
-  if (!options.start)
+  if (!options.start || options.start == options.result)
     return;
   OutputBox box = boxOf(b, part);
   SmallVector<OpFoldResult> strides(box.sizes.size(), number(b, 1));
@@ -198,7 +198,7 @@ void MatmulBuilder::buildSegments(OpBuilder &b, EpilogueBuilder epilogue) {
   segment = {number(b, 0), depth};
   if (!plan.segment)
     return buildTasks(b, epilogue, /*isLast=*/Value());
-  if (options.start)
+  if (options.start && options.start != options.result)
     buildCopy(b, loc, options.start, viewSums(b));
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value end = getValueOrCreateConstantIndexOp(b, loc, depth);
@@ -216,6 +216,12 @@ Value MatmulBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
   if (llvm::any_of(sizes, [](OpFoldResult size) { return isZeroInteger(size); }))
     return buildEmpty(b, epilogue);
   choose(b, /*mayCutColumns=*/dims.n.size() == 1 || !epilogue);
+  sums = viewResult(b);
+  bool isResult = bool(sums);
+  if (isResult)
+    epilogue = nullptr;
+  else
+    options.result = Value();
   isPerTask = epilogue && dims.n.size() == 1 && !plan.segment;
   allocate(b);
   auto kernel = scf::ExecuteRegionOp::create(b, loc, TypeRange());
@@ -223,7 +229,7 @@ Value MatmulBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
   OpBuilder inside = OpBuilder::atBlockEnd(&kernel.getRegion().emplaceBlock());
   buildSegments(inside, epilogue);
   scf::YieldOp::create(inside, loc);
-  return epilogue ? Value() : viewSums(b);
+  return epilogue || isResult ? Value() : viewSums(b);
 }
 
 FailureOr<Value> fp8::buildPackedMatmul(OpBuilder &builder, Location loc, Value lhs, Value rhs,

@@ -21,6 +21,10 @@ static constexpr int64_t kPackTogether = 4, kPackTasks = 8;
 /// Rows of sums whose distance is a multiple of this many elements would meet in few sets of the caches.
 static constexpr int64_t kSetElements = 1024, kLineElements = 16;
 
+/// Sums that are stored this often are faster in a buffer of their own than in the result, whose lines and
+/// pages are far apart; also where they begin with the result's elements.
+static constexpr int64_t kMostResumed = 4;
+
 Value fp8::allocateF32(OpBuilder &b, Location loc, ArrayRef<OpFoldResult> sizes) {
   SmallVector<int64_t> shape;
   SmallVector<Value> dynamic;
@@ -54,6 +58,8 @@ void MatmulBuilder::allocate(OpBuilder &b) {
   allocateSide(left, packsOwnRows() ? workers : countRowBlocks(b), number(b, blockPanels),
                number(b, plan.tile.rows));
   allocateSide(right, sizeOf(b, dims.batch), panels, width);
+  if (sums) // the result
+    return;
   if (isPerTask) {
     OpFoldResult columns = number(b, padRow(plan.panelsPerPart * plan.tile.columns));
     sums = allocateF32(b, loc, {workers, number(b, plan.step * plan.inner), columns});
@@ -63,6 +69,55 @@ void MatmulBuilder::allocate(OpBuilder &b) {
   if (std::optional<int64_t> known = getConstantIntValue(columns))
     columns = number(b, padRow(*known));
   sums = allocateF32(b, loc, {sizeOf(b, dims.batch), sizeOf(b, dims.m), columns});
+}
+
+/// Returns the distance of the rows at positions `m` of `type`, which have contiguous columns at positions
+/// `n`; nullopt if it is not known, or the memory has other gaps.
+static std::optional<int64_t> findRowStride(MemRefType type, ArrayRef<unsigned> m, ArrayRef<unsigned> n) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (m.empty() || n.empty() || failed(type.getStridesAndOffset(strides, offset)) || strides[n.back()] != 1 ||
+      ShapedType::isDynamic(strides[m.back()]) || !hasOneStride(type, m) || !hasOneStride(type, n))
+    return std::nullopt;
+  return strides[m.back()];
+}
+
+SmallVector<unsigned> MatmulBuilder::positionsInResult(ArrayRef<unsigned> group) const {
+  SmallVector<unsigned> positions;
+  for (unsigned dim : group)
+    if (!isOneInteger(sizes[dim]))
+      positions.push_back(*findDim(outMap, dim));
+  return positions;
+}
+
+Value MatmulBuilder::viewResult(OpBuilder &b) {
+  if (!options.result)
+    return Value();
+  std::optional<int64_t> columns = getConstantIntValue(sizeOf(b, dims.n));
+  std::optional<int64_t> depth = getConstantIntValue(inPanel(b, sizeOf(b, dims.k)));
+  if (!columns || *columns % plan.tile.columns || !depth ||
+      *depth > (options.start ? kMostResumed : 1) * mostInBlock(plan.tile))
+    return Value();
+  SmallVector<unsigned> order = positionsInResult(dims.batch), m = positionsInResult(dims.m),
+                        n = positionsInResult(dims.n);
+  llvm::append_range(order, m);
+  llvm::append_range(order, n);
+  if (!llvm::is_sorted(order))
+    return Value();
+  auto type = cast<MemRefType>(options.result.getType());
+  OpFoldResult batch = sizeOf(b, dims.batch), rows = sizeOf(b, dims.m), width = number(b, *columns);
+  firstSum = number(b, 0);
+  if (!type.getLayout().isIdentity()) {
+    std::optional<int64_t> stride = findRowStride(type, m, n);
+    if (!stride || !isOneInteger(batch))
+      return Value();
+    width = number(b, *stride);
+    firstSum = memref::ExtractStridedMetadataOp::create(b, loc, options.result).getConstifiedMixedOffset();
+  }
+  OpFoldResult shape[] = {batch, rows, width};
+  OpFoldResult strides[] = {multiplySizes(b, loc, {rows, width}), width, number(b, 1)};
+  return memref::ReinterpretCastOp::create(b, loc, options.result, firstSum, ArrayRef(shape),
+                                           ArrayRef(strides));
 }
 
 Value MatmulBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first,
@@ -109,8 +164,9 @@ OpFoldResult MatmulBuilder::offsetOf(OpBuilder &b, const Task &part) {
   OpFoldResult cut = addSizes(b, loc, multiplySizes(b, loc, {outer, cutSize(b)}), part.begin);
   OpFoldResult matmul = multiplySizes(b, loc, {linearize(b, part.batch, dims.batch), shape[1]});
   OpFoldResult row = addSizes(b, loc, matmul, multiplySizes(b, loc, {cut, number(b, plan.inner)}));
-  return addSizes(b, loc, multiplySizes(b, loc, {row, shape[2]}),
-                  multiplySizes(b, loc, {part.firstPanel, number(b, plan.tile.columns)}));
+  OpFoldResult offset = addSizes(b, loc, multiplySizes(b, loc, {row, shape[2]}),
+                                 multiplySizes(b, loc, {part.firstPanel, number(b, plan.tile.columns)}));
+  return firstSum ? addSizes(b, loc, firstSum, offset) : offset;
 }
 
 //===----------------------------------------------------------------------===//

@@ -41,6 +41,11 @@ private:
   void findSizes(mlir::OpBuilder &b);
   void choose(mlir::OpBuilder &b, bool mayCutColumns);
   void allocate(mlir::OpBuilder &b);
+  /// Returns options.result as a buffer [batch][M][N] of sums; null if it is none, or its memory has another
+  /// form: strides, another order of the dimensions, or columns that are not whole panels.
+  mlir::Value viewResult(mlir::OpBuilder &b);
+  /// Returns the positions in the output of the dimensions of `group` that are not known to have one index.
+  mlir::SmallVector<unsigned> positionsInResult(mlir::ArrayRef<unsigned> group) const;
   mlir::Value buildEmpty(mlir::OpBuilder &b, EpilogueBuilder epilogue);
   void buildSegments(mlir::OpBuilder &b, EpilogueBuilder epilogue);
   void buildTasks(mlir::OpBuilder &b, EpilogueBuilder epilogue, mlir::Value isLast);
@@ -102,11 +107,12 @@ private:
   mlir::AffineMap lhsMap, rhsMap;
   PackedMatmulOptions options;
   PanelScales scales;
-  Side left, right;       ///< of rows and of columns
-  Segment segment;        ///< what is packed and multiplied at a time
-  mlir::Value taken;      ///< how many tasks were taken; null if one worker computes them all
-  mlir::Value sums;       ///< [batch][M][N padded], or [worker][rows][columns of a part, padded]
-  bool isPerTask = false; ///< whether a task keeps the sums of one part at a time
+  Side left, right;  ///< of rows and of columns
+  Segment segment;   ///< what is packed and multiplied at a time
+  mlir::Value taken; ///< how many tasks were taken; null if one worker computes them all
+  mlir::Value sums;  ///< [batch][M][N padded], or [worker][rows][columns of a part, padded]; or the result
+  mlir::OpFoldResult firstSum; ///< the position of the first sum, where the sums are the result
+  bool isPerTask = false;      ///< whether a task keeps the sums of one part at a time
 };
 
 } // namespace fp8

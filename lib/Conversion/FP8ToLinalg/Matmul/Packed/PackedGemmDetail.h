@@ -130,6 +130,12 @@ struct PackedGemmTile {
   int64_t columns;
 };
 
+/// Elements of a panel of B that stay in the L1 cache, 32 KiB or more, while the panels of A run past.
+inline constexpr int64_t kBlockElements = 8192;
+
+/// Returns the most elements of a panel, along K, between two stores of the sums of a tile.
+inline int64_t mostInBlock(const PackedGemmTile &tile) { return kBlockElements / tile.columns; }
+
 /// The scales of blocks of K, in panels like the operands: a [panels of M][blocks][tile.rows], b [panels of
 /// N][blocks][tile.columns].
 struct BlockPanels {

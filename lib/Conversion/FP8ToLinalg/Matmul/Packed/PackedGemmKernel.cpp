@@ -14,9 +14,6 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Elements of a panel of B that stay in the L1 cache, 32 KiB or more, while the panels of A run past.
-static constexpr int64_t kBlockElements = 8192;
-
 int64_t fp8::partLength(const BlockPanels &blocks, const PackedMatmulOptions &options) {
   int64_t matmuls = blocks.length ? blocks.length : options.split ? kSplitLength : 0;
   return matmuls / options.traits().inElement;
@@ -40,7 +37,7 @@ Value fp8::viewPanel(OpBuilder &builder, Location loc, Value panels, Value numbe
 static Value buildBlockLength(OpBuilder &builder, Location loc, Value end, int64_t part,
                               const PackedGemmTile &tile) {
   Value unit = arith::ConstantIndexOp::create(builder, loc, part);
-  int64_t mostParts = std::max<int64_t>(kBlockElements / tile.columns / part, 1);
+  int64_t mostParts = std::max<int64_t>(mostInBlock(tile) / part, 1);
   Value most = arith::ConstantIndexOp::create(builder, loc, mostParts);
   Value parts = arith::CeilDivUIOp::create(builder, loc, end, unit);
   Value count = arith::CeilDivUIOp::create(builder, loc, parts, most);
