@@ -2,7 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The command line of `fp8-bench compile`, `step`, `products`, `recipes`, `collectives`,
-`checkpoint`, `kernels` and `python`; the program fp8-bench starts it."""
+`checkpoint`, `kernels`, `python` and `attention`; the program fp8-bench starts it."""
 
 import argparse
 import os
@@ -16,6 +16,7 @@ HERE = pathlib.Path(os.path.abspath(__file__)).parent
 EXAMPLES = next((p for p in (HERE.parent / "examples/gpt", HERE.parents[1] / "python/examples/gpt") if p.is_dir()), HERE)
 sys.path.append(str(EXAMPLES))
 
+import attention  # noqa: E402
 import checkpoint  # noqa: E402
 import collectives  # noqa: E402
 import compile_time  # noqa: E402
@@ -54,8 +55,13 @@ PYTHON_EXAMPLE = """examples:
   fp8-bench python --with=torch --rounds=5
   fp8-bench python --jax-python=/opt/jax/bin/python
 """
+ATTENTION_EXAMPLE = """examples:
+  fp8-bench attention
+  fp8-bench attention --tokens=512,8192 --recipe=none,delayed --rounds=1
+"""
 # These take options of their own.
 ALONE = {
+    "attention": (attention, ATTENTION_EXAMPLE),
     "checkpoint": (checkpoint, CHECKPOINT_EXAMPLE),
     "collectives": (collectives, COLLECTIVES_EXAMPLE),
     "kernels": (kernels, KERNELS_EXAMPLE),

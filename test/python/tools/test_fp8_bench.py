@@ -192,7 +192,7 @@ def test_bf16_values_are_the_upper_halves_of_f32(tmp_path):
         (["products", "--json=/nowhere/at/all.json"], "argument --json: there is no folder /nowhere/at; see fp8-bench products --help"),
         (["step", "--jax-python=/nowhere/python"], "--jax-python=/nowhere/python: there is no such file"),
         (["step", "--bin=/nowhere"], "fp8-compile does not run: No such file or directory: /nowhere/fp8-compile"),
-        ([], "say what to measure: fp8-bench compile, step, products, recipes, collectives, checkpoint, kernels, python or emulator; see --help"),
+        ([], "say what to measure: fp8-bench compile, step, products, recipes, collectives, checkpoint, kernels, python, attention or emulator; see --help"),
     ],
 )
 def test_wrong_command_line_is_one_sentence(bench, arguments, sentence):
@@ -200,7 +200,7 @@ def test_wrong_command_line_is_one_sentence(bench, arguments, sentence):
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"fp8-bench: error: {sentence}\n")
 
 
-@pytest.mark.parametrize("benchmark", ["compile", "step", "products", "kernels", "checkpoint", "python"])
+@pytest.mark.parametrize("benchmark", ["compile", "step", "products", "kernels", "checkpoint", "python", "attention"])
 def test_help_teaches(bench, benchmark):
     done = bench(benchmark, "--help")
     assert done.returncode == 0 and done.stdout.startswith(f"usage: fp8-bench {benchmark}") and "examples:" in done.stdout
@@ -232,6 +232,28 @@ def test_python_shows_the_frameworks_that_are_here(bench, tmp_path, monkeypatch)
     assert (done.returncode, done.stdout) == (1, "") and "there is neither JAX nor PyTorch" in done.stderr
     done = bench("python", "--with=numpy")
     assert done.returncode == 1 and "argument --with: 'numpy' is none of jax, torch" in done.stderr
+
+
+def test_attention_takes_the_least_of_its_rounds(bench, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    python, calls = tmp_path / "python", tmp_path / "calls"
+    # The second round takes half the time and twice the memory of the first.
+    python.write_text(f"""#!/bin/sh
+echo "$2 $3 $4" >> {calls}
+case $(grep -c "^$2 $3 " {calls}) in 1) echo '{{"version": "9.9", "seconds": 0.5, "bytes": 1048576}}';;
+*) echo '{{"version": "9.9", "seconds": 0.25, "bytes": 2097152}}';; esac
+""")
+    python.chmod(0o755)
+    done = bench("attention", f"--torch-python={python}", "--tokens=64", "--recipe=none", "--rounds=2", "--steps=3")
+    assert done.returncode == 0, done.stderr
+    assert calls.read_text().splitlines() == [f"{variant} 64 3" for variant in ("f32", "bf16", "written:none", "fused:none")] * 2
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("| 64 ")]
+    assert [row[3::2] for row in rows] == [["250.0"] * 4, ["1.00x"] * 2, ["1.00x"] * 2, ["1"] * 4], done.stdout
+    assert "PyTorch 9.9; least of 2 interleaved rounds" in done.stdout
+    done = bench("attention", "--tokens=64")
+    assert (done.returncode, done.stdout) == (1, "") and "PyTorch is not here: give --torch-python=PYTHON" in done.stderr
+    done = bench("attention", "--tokens=0")
+    assert done.returncode == 1 and "argument --tokens: '0' is no list of numbers such as 512,2048" in done.stderr
 
 
 def test_compile_beside_a_peer(bench, peer, tmp_path):

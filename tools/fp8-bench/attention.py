@@ -1,0 +1,90 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""fp8-bench attention: training steps with causal attention beside eager PyTorch, by the number of tokens: milliseconds and
+memory on this CPU. Two layers of width 768, 12 heads, batch 1, AdamW; PyTorch in f32 and in bf16 by autocast, fp8.torch in
+bf16 by autocast, its attention written out or fused. Each variant is a process of its own in every round."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+
+import display
+import machine
+import package
+import results
+from failure import Failure
+
+HERE = pathlib.Path(__file__).resolve().parent
+PEERS = {"PyTorch f32": "f32", "PyTorch bf16": "bf16"}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--torch-python",
+        type=pathlib.Path,
+        default=package.environment("torch"),
+        metavar="PYTHON",
+        help="an interpreter that has PyTorch (default: that of the package's tests)",
+    )
+    parser.add_argument("--tokens", type=numbers, default=[512, 2048], metavar="LIST", help="tokens of the sequence (default: 512,2048)")
+    parser.add_argument("--recipe", type=lambda text: text.split(","), default=["delayed"], metavar="LIST", help="recipes of fp8.torch (default: delayed)")
+    parser.add_argument("--steps", type=int, default=4, metavar="N", help="steps after the first one; the least time counts (default: 4)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds; the least time counts (default: 3)")
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR", help="folder of fp8-compile (default: that of fp8-bench)")
+    parser.add_argument("--host", default="", help=argparse.SUPPRESS)
+
+
+def numbers(text: str) -> list[int]:
+    found = [int(word) if word.isdecimal() else 0 for word in text.split(",")]
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers such as 512,2048")
+    return found
+
+
+def measure(options: argparse.Namespace, examples: pathlib.Path) -> list[str]:
+    if options.torch_python is None:
+        raise Failure("PyTorch is not here: give --torch-python=PYTHON, or run tools/check --torch, which makes an environment")
+    ours = {f"{recipe}, {kind}": f"{kind}:{recipe}" for recipe in options.recipe for kind in ("written", "fused")}
+    variants = PEERS | ours
+    line, done = display.Progress("fp8-bench attention"), 0
+    times = results.Results("Milliseconds of a training step", "tokens", list(ours), list(PEERS), decimals=1)
+    memory: dict[str, dict[str, float]] = {}
+    version = ""
+    for tokens in options.tokens:
+        seconds, mebibytes = times.rows.setdefault(str(tokens), {}), memory.setdefault(str(tokens), {})
+        for _ in range(options.rounds):
+            for column, variant in variants.items():
+                line.draw(done, options.rounds * len(variants) * len(options.tokens), f"{tokens} tokens, {column}")
+                done += 1
+                found = ask(options, variant, tokens)
+                seconds[column] = min(seconds.get(column, float("inf")), 1e3 * found["seconds"])
+                mebibytes[column] = min(mebibytes.get(column, float("inf")), found["bytes"] / 2**20)
+                version = found["version"]
+    processor = machine.describe(options.host or "unknown", package.read("/proc/cpuinfo"))
+    title = f"{processor['name']}, {processor['cores']} cores, {processor['vectors']}; PyTorch {version}; least of {options.rounds} interleaved rounds"
+    return [
+        title,
+        "",
+        *results.show(times),
+        "",
+        "Most MiB of the process during a step, beyond those before the model",
+        "",
+        *results.table("tokens", memory, 0),
+    ]
+
+
+def ask(options: argparse.Namespace, variant: str, tokens: int) -> dict:
+    variables = {**os.environ, "FP8_TOOLS": str(options.bin)}
+    if (sources := HERE.parents[1] / "python/src").is_dir():
+        variables["PYTHONPATH"] = str(sources)
+    command = [str(options.torch_python), str(HERE / "peer/torch_attention.py"), variant, str(tokens), str(options.steps)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=variables)
+    except OSError as error:
+        raise Failure(f"--torch-python={options.torch_python}: {error.strerror}") from None
+    if done.returncode:
+        raise Failure(f"{variant} of {tokens} tokens: {(done.stderr.strip().splitlines() or ['the interpreter failed'])[-1]}")
+    return json.loads(done.stdout.splitlines()[-1])
