@@ -42,7 +42,7 @@ def write_stub(folder: pathlib.Path) -> None:
         name, _, version = symbol.partition("@")
         if OURS.match(version) if version else FUNCTION.match(name) and name not in defined:
             versions.setdefault(version or "UNVERSIONED", set()).add(name)
-    script = "".join(f"{version} {{ global: {'; '.join(sorted(found))}; }};\n" for version, found in versions.items())
+    script = "".join(f'{version} {{ global: {"; ".join(sorted(found))}; }};\n' for version, found in versions.items())
     functions = sorted(name for found in versions.values() for name in found)
     labels = {name: f".globl {name}\n.type {name},@function\n{name}:\n" for name in functions}
     texts = "".join(label for name, label in labels.items() if DESCRIPTION.match(name))

@@ -37,5 +37,6 @@ def find_chip(number):
     call("cuDeviceGet", ctypes.byref(device), number)
     capability = read(COMPUTE_CAPABILITY_MAJOR), read(COMPUTE_CAPABILITY_MINOR)
     if capability not in CHIPS:
-        raise NoGPU(f"GPU {number} has compute capability %d.%d; kernels are for " % capability + ", ".join("%d.%d" % known for known in CHIPS))
+        raise NoGPU(f"GPU {number} has compute capability %d.%d; kernels are for " % capability +
+                    ", ".join("%d.%d" % known for known in CHIPS))
     return CHIPS[capability]

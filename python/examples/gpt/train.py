@@ -41,17 +41,19 @@ Variant = collections.namedtuple("Variant", "compile run")
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--bin", default=HERE.parents[2] / "build/bin", type=pathlib.Path, help="where fp8-compile and fp8-run are (default: build/bin)")
-    parser.add_argument("--text", default=TEXT, type=pathlib.Path, help="what to learn, plain or gzipped (default: the Jargon File)")
-    parser.add_argument("--steps", type=int, help=f"how long to train (default: 200; {EMULATED_STEPS} on the emulator)")
-    parser.add_argument("--out", default="gpt-out", type=pathlib.Path, help="folder for everything that is written (default: gpt-out)")
-    parser.add_argument(
-        "--device",
-        default="cpu",
-        help="cpu (default); cuda[:N] for GPU N; emulator: a few steps of the kernels for "
-        f"{EMULATED_CHIP} on this processor, in FP8, beside the CPU's own code",
-    )
-    parser.add_argument("--jax", action="store_true", help="train model.py from JAX by the package fp8 (default: its export gpt.mlir by fp8-run)")
+    parser.add_argument("--bin", default=HERE.parents[2] / "build/bin", type=pathlib.Path,
+                        help="where fp8-compile and fp8-run are (default: build/bin)")
+    parser.add_argument("--text", default=TEXT, type=pathlib.Path,
+                        help="what to learn, plain or gzipped (default: the Jargon File)")
+    parser.add_argument("--steps", type=int,
+                        help=f"how long to train (default: 200; {EMULATED_STEPS} on the emulator)")
+    parser.add_argument("--out", default="gpt-out", type=pathlib.Path,
+                        help="folder for everything that is written (default: gpt-out)")
+    parser.add_argument("--device", default="cpu",
+                        help="cpu (default); cuda[:N] for GPU N; emulator: a few steps of the kernels for "
+                             f"{EMULATED_CHIP} on this processor, in FP8, beside the CPU's own code")
+    parser.add_argument("--jax", action="store_true",
+                        help="train model.py from JAX by the package fp8 (default: its export gpt.mlir by fp8-run)")
     parser.add_argument("--check-arguments", action="store_true", help="check the other options, and train nothing")
     options = parser.parse_args()
     if not re.fullmatch(r"cpu|emulator|cuda(:\d+)?", options.device):
@@ -68,7 +70,8 @@ def arguments():
 def check_tools(options):
     for tool in ("fp8-compile", "fp8-run"):
         if not os.access(options.bin / tool, os.X_OK):
-            raise Failure(f"{options.bin / tool} is missing: build it with 'cmake --preset release && cmake --build build', or name its folder with --bin")
+            raise Failure(f"{options.bin / tool} is missing: build it with 'cmake --preset release && "
+                          "cmake --build build', or name its folder with --bin")
     if options.device != "emulator" and not shutil.which("gnuplot"):
         raise Failure("gnuplot is missing: install Debian's gnuplot-nox")
 
@@ -80,7 +83,8 @@ def find_variants(options):
     run = [f"--device={options.device}"]
     if options.device == "emulator":
         profile = f"--profile={options.out / 'emulator.profile'}"
-        return {"cpu": Variant(RECIPES["fp8"], []), "emulator": Variant([*RECIPES["fp8"], f"--target={EMULATED_CHIP}"], [*run, profile])}
+        return {"cpu": Variant(RECIPES["fp8"], []),
+                "emulator": Variant([*RECIPES["fp8"], f"--target={EMULATED_CHIP}"], [*run, profile])}
     try:
         chip = gpu.find_chip(int(options.device.partition(":")[2] or 0))
     except gpu.NoGPU as reason:
@@ -107,45 +111,27 @@ def token_stream(data, count, seed):
 
 def compile_both(options, variants):
     progress = display.Progress("Compiling")
-    commands = {
-        name: [
-            options.bin / "fp8-compile",
-            HERE / "gpt.mlir",
-            "-o",
-            options.out / f"{name}.so",
-            *variant.compile,
-            f"--report=json:{options.out / f'{name}.json'}",
-        ]
-        for name, variant in variants.items()
-    }
+    commands = {name: [options.bin / "fp8-compile", HERE / "gpt.mlir", "-o", options.out / f"{name}.so", *variant.compile,
+                       f"--report=json:{options.out / f'{name}.json'}"] for name, variant in variants.items()}
     with Processes(commands) as processes:
         for _ in processes.lines():
             done = len(commands) - len(processes.running)
             progress.draw(done, len(commands), f"libraries, {time.monotonic() - progress.start:.0f} s")
-    progress.finish(
-        "Compiled gpt.mlir in bf16 and in FP8" if options.device != "emulator" else f"Compiled gpt.mlir in FP8 for this processor and for {EMULATED_CHIP}"
-    )
+    progress.finish("Compiled gpt.mlir in bf16 and in FP8" if options.device != "emulator" else
+                    f"Compiled gpt.mlir in FP8 for this processor and for {EMULATED_CHIP}")
 
 
 def run_command(options, name, inputs, stream, steps, *more):
-    return [options.bin / "fp8-run", options.out / f"{name}.so", f"--inputs={options.out / inputs}", f"--stream=tokens={stream}", f"--steps={steps}", *more]
+    return [options.bin / "fp8-run", options.out / f"{name}.so", f"--inputs={options.out / inputs}",
+            f"--stream=tokens={stream}", f"--steps={steps}", *more]
 
 
 def train_command(options, name, variant):
     if options.jax:
-        return [sys.executable, HERE / "variant_jax.py", options.bin, options.text, str(options.steps), options.out / f"{name}.json", *variant.compile]
-    return run_command(
-        options,
-        name,
-        "inputs.safetensors",
-        "batches",
-        options.steps,
-        f"--print={LOSS}",
-        "--zero-missing",
-        "--with-carry",
-        f"--save-state={options.out / f'{name}.state'}",
-        *variant.run,
-    )
+        return [sys.executable, HERE / "variant_jax.py", options.bin, options.text, str(options.steps),
+                options.out / f"{name}.json", *variant.compile]
+    return run_command(options, name, "inputs.safetensors", "batches", options.steps, f"--print={LOSS}",
+                       "--zero-missing", "--with-carry", f"--save-state={options.out / f'{name}.state'}", *variant.run)
 
 
 def train_both(options, variants):
@@ -171,7 +157,8 @@ def train_both(options, variants):
                     a, b = losses[first][shown], losses[second][shown]
                     progress.row(f"{shown:6} {a:9.4f} {b:9.4f} {b - a:+9.4f}")
                 shown += 1
-            note = f"{speed(done, progress.start):.0f} tokens/s each" if options.device != "emulator" else f"{time.monotonic() - progress.start:.0f} s"
+            note = f"{speed(done, progress.start):.0f} tokens/s each" if options.device != "emulator" else \
+                f"{time.monotonic() - progress.start:.0f} s"
             progress.draw(done, options.steps, f"steps, {note}")
     if min(map(len, losses.values())) < options.steps:
         raise Failure(f"{'variant_jax.py' if options.jax else 'fp8-run'} ended without an error before step {options.steps}")
@@ -179,7 +166,8 @@ def train_both(options, variants):
         progress.finish(f"Trained {options.steps} steps of FP8, on this processor and on an emulated {EMULATED_CHIP}")
         return losses, held_out
     bf16, fp8 = (speed_after(options.steps, *began.get(name, (0, progress.start)), ended[name]) for name in variants)
-    where = "side by side on the GPU" if options.device != "cpu" else f"each on {threads_each()} of {len(os.sched_getaffinity(0))} cores"
+    where = "side by side on the GPU" if options.device != "cpu" else \
+        f"each on {threads_each()} of {len(os.sched_getaffinity(0))} cores"
     progress.finish(f"Trained {options.steps} steps: bf16 {bf16:.0f} tokens/s, FP8 {fp8:.0f} tokens/s, {where}")
     return losses, held_out
 
@@ -203,7 +191,8 @@ def evaluate_both(options, variants, held_out):
         inputs["held_out"] = token_stream(held_out, HELD_OUT_BATCHES, seed=2)
         tensors.write(options.out / f"{name}.trained", inputs)
         use_state = [f"--state={options.out / f'{name}.state'}"] if name == "fp8" else []
-        commands[name] = run_command(options, name, f"{name}.trained", "held_out", HELD_OUT_BATCHES, "--entry=evaluate", "--print=0", *use_state, *variant.run)
+        commands[name] = run_command(options, name, f"{name}.trained", "held_out", HELD_OUT_BATCHES,
+                                     "--entry=evaluate", "--print=0", *use_state, *variant.run)
     losses = {name: [] for name in variants}
     with Processes(commands) as processes:
         for name, line in processes.lines():

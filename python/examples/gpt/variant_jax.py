@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One of the two trainings of `train.py --jax`: prints the loss of each step, and at the end that on held-out text.
 
-python variant_jax.py BIN TEXT STEPS REPORT.json --recipe=RECIPE [--keep=REGEX]
+    python variant_jax.py BIN TEXT STEPS REPORT.json --recipe=RECIPE [--keep=REGEX]
 """
 
 import os

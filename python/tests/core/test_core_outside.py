@@ -156,7 +156,9 @@ def test_without_a_place_for_the_input_a_death_is_still_an_exception(passes, mon
     assert (info.value.message, info.value.source_path) == (f"{STAND_IN} were ended by signal 6 (Aborted)", None)
 
 
-@pytest.mark.parametrize("body", [ASKED + "ctypes.PyDLL(None).sleep(300)", "time.sleep(300)", ASKED + "os.write(channel, WORD); time.sleep(300)"])
+@pytest.mark.parametrize(
+    "body", [ASKED + "ctypes.PyDLL(None).sleep(300)", "time.sleep(300)", ASKED + "os.write(channel, WORD); time.sleep(300)"]
+)
 def test_passes_have_a_time_limit(passes, body, monkeypatch):
     assert (fp8.config.compile_timeout, _outside.LIMIT) == (None, 600)
     monkeypatch.setattr(_outside, "LIMIT", 1.5)
