@@ -14,7 +14,7 @@ namespace fp8 {
 
 /// Returns why `op` does not become an fp8.matmul although it resembles a matmul: it is a
 /// convolution, a contraction of other numbers than floats or with other operations, or a
-/// matmul that is rounded before it is summed. Returns "" for every other op.
+/// product that is rounded before it is summed. Returns "" for every other op.
 std::string explainLookAlike(mlir::linalg::LinalgOp op);
 
 } // namespace fp8

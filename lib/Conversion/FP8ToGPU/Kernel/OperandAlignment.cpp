@@ -59,8 +59,8 @@ Value fp8::findPaddedPitch(Value memref) {
       !view.hasUnitStride() || view.getType().getRank() != 2)
     return nullptr;
   Value pitch = padded.getDynamicSizes().back();
-  auto matmul = pitch.getDefiningOp<arith::MulIOp>();
+  auto product = pitch.getDefiningOp<arith::MulIOp>();
   int64_t bytes = padded.getType().getElementTypeBitWidth() / 8;
-  std::optional<int64_t> factor = matmul ? getConstantIntValue(matmul.getRhs()) : std::nullopt;
+  std::optional<int64_t> factor = product ? getConstantIntValue(product.getRhs()) : std::nullopt;
   return factor && *factor * bytes % kOperandAlignment == 0 ? pitch : nullptr;
 }

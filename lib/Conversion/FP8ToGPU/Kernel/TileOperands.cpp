@@ -20,16 +20,16 @@ static int64_t multiply(int64_t a, int64_t b) {
   return ShapedType::isDynamic(a) || ShapedType::isDynamic(b) ? ShapedType::kDynamic : a * b;
 }
 
-static int64_t matmul(ArrayRef<int64_t> sizes) {
+static int64_t product(ArrayRef<int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), multiply);
 }
 
 TileSpace::TileSpace(ArrayRef<int64_t> sizes, unsigned batchDims, unsigned columnDims)
     : sizes(sizes), batchDims(batchDims), columnDims(sizes.empty() ? 0 : columnDims),
       sizeArguments(sizes.size(), 0) {
-  batches = matmul(sizes.take_front(batchDims));
-  rows = matmul(sizes.drop_front(batchDims).drop_back(this->columnDims));
-  columns = matmul(sizes.take_back(this->columnDims));
+  batches = product(sizes.take_front(batchDims));
+  rows = product(sizes.drop_front(batchDims).drop_back(this->columnDims));
+  columns = product(sizes.take_back(this->columnDims));
 }
 
 int64_t TileSpace::countTilesOfBatch() const { return std::max<int64_t>(llvm::divideCeil(rows, kTile), 1); }

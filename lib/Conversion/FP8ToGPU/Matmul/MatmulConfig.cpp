@@ -74,8 +74,8 @@ static double countWideClocks(const Chip &chip, const MatmulProblem &problem, in
   int64_t m = known(isSwapped ? problem.n : problem.m), n = known(isSwapped ? problem.m : problem.n);
   int64_t tiles = batch * llvm::divideCeil(m, kWideTileM) * llvm::divideCeil(n, tileN);
   // Of wider operands 128 bytes are fewer elements, which take as long.
-  int64_t matmuls = kWideTileM * tileN * kWideTileKBytes;
-  double multiply = static_cast<double>(matmuls) / static_cast<double>(chip.fp8Rate);
+  int64_t products = kWideTileM * tileN * kWideTileKBytes;
+  double multiply = static_cast<double>(products) / static_cast<double>(chip.fp8Rate);
   int64_t bytes = (std::min(m, kWideTileM) + std::min(n, tileN)) * kWideTileKBytes;
   double load = static_cast<double>(bytes) / chip.l2BytesPerClock;
   return llvm::divideCeil(tiles, chip.multiprocessors) * std::max(multiply, load);

@@ -83,7 +83,7 @@ Value ElementBuilder::load(OpBuilder &inner, unsigned operand, Value k) {
   return buildWiden(inner, loc, memref::LoadOp::create(inner, loc, parts.operands[operand], at));
 }
 
-/// Adds the matmuls from `begin` to `end` to `start`.
+/// Adds the products from `begin` to `end` to `start`.
 Value ElementBuilder::sum(OpBuilder &inner, Value begin, Value end, Value start) {
   auto loop = scf::ForOp::create(
       inner, loc, begin, end, number(1), start, [&](OpBuilder &body, Location, Value k, ValueRange sum) {

@@ -98,8 +98,8 @@ Value GroupedParts::buildScale(OpBuilder &b, ArrayRef<Value> indices) const {
   return factor;
 }
 
-ArrayAttr GroupedParts::mark(StringRef matmuls, StringRef where) const {
-  std::string code = (matmuls + (isScaled() ? " of decoded FP8" : "") + placed.describeSums(split) +
+ArrayAttr GroupedParts::mark(StringRef products, StringRef where) const {
+  std::string code = (products + (isScaled() ? " of decoded FP8" : "") + placed.describeSums(split) +
                       ", a product per group (" + where + ")")
                          .str();
   if (auto grouped = dyn_cast<GroupedMatmulOp>(op))

@@ -34,8 +34,8 @@ struct GroupedParts {
   /// Returns the product of the scales of the result at `indices`, one per dimension; those of dimensions
   /// along which scales do not vary may be null. Null without such scales.
   mlir::Value buildScale(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> indices) const;
-  /// Returns the marks of the code (MatmulMarks.h); `matmuls` and `where` describe it.
-  mlir::ArrayAttr mark(llvm::StringRef matmuls, llvm::StringRef where) const;
+  /// Returns the marks of the code (MatmulMarks.h); `products` and `where` describe it.
+  mlir::ArrayAttr mark(llvm::StringRef products, llvm::StringRef where) const;
 
   mlir::Operation *op;
   mlir::Location loc;

@@ -31,7 +31,7 @@ private:
   mlir::Value index(mlir::OpBuilder &builder, int64_t value);
   mlir::Value sum(mlir::OpBuilder &builder, mlir::Value x, mlir::Value y);
   mlir::Value product(mlir::OpBuilder &builder, mlir::Value x, int64_t factor);
-  /// Whether the matmuls from index `from` of K on are the first of their sums.
+  /// Whether the products from index `from` of K on are the first of their sums.
   mlir::Value buildIsFirst(mlir::OpBuilder &builder, mlir::Value from);
   /// Returns the number of rows of the tile that `c` has.
   mlir::Value countRows(mlir::OpBuilder &builder);

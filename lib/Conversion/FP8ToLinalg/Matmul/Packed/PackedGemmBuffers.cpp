@@ -106,17 +106,18 @@ Value MatmulBuilder::viewResult(OpBuilder &b) {
     return Value();
   auto type = cast<MemRefType>(options.result.getType());
   OpFoldResult batch = sizeOf(b, dims.batch), rows = sizeOf(b, dims.m), width = number(b, *columns);
-  firstSum = number(b, 0);
+  OpFoldResult offset = number(b, 0);
   if (!type.getLayout().isIdentity()) {
     std::optional<int64_t> stride = findRowStride(type, m, n);
     if (!stride || !isOneInteger(batch))
       return Value();
     width = number(b, *stride);
-    firstSum = memref::ExtractStridedMetadataOp::create(b, loc, options.result).getConstifiedMixedOffset();
+    offset = memref::ExtractStridedMetadataOp::create(b, loc, options.result).getConstifiedMixedOffset();
   }
+  firstSum = offset;
   OpFoldResult shape[] = {batch, rows, width};
   OpFoldResult strides[] = {multiplySizes(b, loc, {rows, width}), width, number(b, 1)};
-  return memref::ReinterpretCastOp::create(b, loc, options.result, firstSum, ArrayRef(shape),
+  return memref::ReinterpretCastOp::create(b, loc, options.result, offset, ArrayRef(shape),
                                            ArrayRef(strides));
 }
 
@@ -162,8 +163,8 @@ OpFoldResult MatmulBuilder::offsetOf(OpBuilder &b, const Task &part) {
     return multiplySizes(b, loc, {part.worker, shape[1], shape[2]});
   OpFoldResult outer = linearize(b, part.outer, outerRows());
   OpFoldResult cut = addSizes(b, loc, multiplySizes(b, loc, {outer, cutSize(b)}), part.begin);
-  OpFoldResult matmul = multiplySizes(b, loc, {linearize(b, part.batch, dims.batch), shape[1]});
-  OpFoldResult row = addSizes(b, loc, matmul, multiplySizes(b, loc, {cut, number(b, plan.inner)}));
+  OpFoldResult before = multiplySizes(b, loc, {linearize(b, part.batch, dims.batch), shape[1]});
+  OpFoldResult row = addSizes(b, loc, before, multiplySizes(b, loc, {cut, number(b, plan.inner)}));
   OpFoldResult offset = addSizes(b, loc, multiplySizes(b, loc, {row, shape[2]}),
                                  multiplySizes(b, loc, {part.firstPanel, number(b, plan.tile.columns)}));
   return firstSum ? addSizes(b, loc, firstSum, offset) : offset;

@@ -120,7 +120,7 @@ void buildScaleTilePanels(mlir::OpBuilder &builder, mlir::Location loc, mlir::Va
 // PackedGemmKernel.cpp: the micro-kernel
 //===----------------------------------------------------------------------===//
 
-/// The number of matmuls in a partial sum of `split` accumulation.
+/// The number of products in a partial sum of `split` accumulation.
 inline constexpr int64_t kSplitLength = 128;
 
 /// The tile of sums, rows x columns, that the micro-kernel keeps in registers; panels of lhs have

@@ -12,10 +12,10 @@ using namespace mlir;
 using namespace fp8;
 
 OpFoldResult fp8::multiplySizes(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> sizes) {
-  AffineExpr matmul = builder.getAffineConstantExpr(1);
+  AffineExpr product = builder.getAffineConstantExpr(1);
   for (auto index : llvm::seq<unsigned>(sizes.size()))
-    matmul = matmul * builder.getAffineSymbolExpr(index);
-  return affine::makeComposedFoldedAffineApply(builder, loc, matmul, sizes);
+    product = product * builder.getAffineSymbolExpr(index);
+  return affine::makeComposedFoldedAffineApply(builder, loc, product, sizes);
 }
 
 OpFoldResult fp8::addSizes(OpBuilder &builder, Location loc, OpFoldResult a, OpFoldResult b) {

@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace fp8;
 
 int64_t fp8::partLength(const BlockPanels &blocks, const PackedMatmulOptions &options) {
-  int64_t matmuls = blocks.length ? blocks.length : options.split ? kSplitLength : 0;
-  return matmuls / options.traits().inElement;
+  int64_t products = blocks.length ? blocks.length : options.split ? kSplitLength : 0;
+  return products / options.traits().inElement;
 }
 
 Value fp8::viewPanel(OpBuilder &builder, Location loc, Value panels, Value number) {
@@ -44,7 +44,7 @@ static Value buildBlockLength(OpBuilder &builder, Location loc, Value end, int64
   return arith::MulIOp::create(builder, loc, arith::CeilDivUIOp::create(builder, loc, parts, count), unit);
 }
 
-/// Writes zeros to the sums `c` of matmuls without summands, of which no block has a scale.
+/// Writes zeros to the sums `c` of a matmul without summands, of which no block has a scale.
 static void clearEmptySums(OpBuilder &builder, Location loc, Value c, Value depth) {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value isEmpty = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, depth, zero);
@@ -68,7 +68,7 @@ static void buildBody(OpBuilder &builder, ValueRange operands, const BlockPanels
   if (blocks.length)
     clearEmptySums(builder, loc, operands[2], depth);
   else
-    end = arith::MaxSIOp::create(builder, loc, depth, one); // without matmuls the sums are zero
+    end = arith::MaxSIOp::create(builder, loc, depth, one); // without products the sums are zero
   int64_t unit = std::max(partLength(blocks, options), options.traits().step);
   Value length = buildBlockLength(builder, loc, end, unit, tile);
   auto buildLoops = [&](auto tiles) {

@@ -47,15 +47,15 @@ PackedGemmTile fp8::chooseTile(const VectorRegisters &registers, int64_t rows, i
   return {most, vectors * registers.lanes};
 }
 
-/// Returns the matmul of `sizes`, at most 2^40; the largest number if one of them is dynamic.
+/// Returns the product of `sizes`, at most 2^40; the largest number if one of them is dynamic.
 static int64_t multiplyKnown(ArrayRef<int64_t> sizes) {
-  int64_t matmul = 1;
+  int64_t product = 1;
   for (int64_t size : sizes) {
     if (ShapedType::isDynamic(size))
       return std::numeric_limits<int64_t>::max();
-    matmul = std::min<int64_t>(matmul * std::min<int64_t>(size, 1 << 20), int64_t(1) << 40);
+    product = std::min<int64_t>(product * std::min<int64_t>(size, 1 << 20), int64_t(1) << 40);
   }
-  return matmul;
+  return product;
 }
 
 static int64_t orElse(int64_t size, int64_t otherwise) {

@@ -26,14 +26,14 @@ OpFoldResult MatmulSpace::sizeOf(OpBuilder &b, ArrayRef<unsigned> group) const {
 }
 
 int64_t MatmulSpace::knownSize(ArrayRef<unsigned> group) const {
-  int64_t matmul = 1;
+  int64_t product = 1;
   for (unsigned dim : group) {
     std::optional<int64_t> size = getConstantIntValue(sizes[dim]);
     if (!size)
       return ShapedType::kDynamic;
-    matmul *= *size;
+    product *= *size;
   }
-  return matmul;
+  return product;
 }
 
 OpFoldResult MatmulSpace::linearize(OpBuilder &b, ArrayRef<OpFoldResult> indices,

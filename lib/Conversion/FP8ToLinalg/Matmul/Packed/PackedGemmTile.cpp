@@ -64,7 +64,7 @@ Value TileBuilder::multiplyAdd(OpBuilder &builder, Value left, Value right, Valu
   return x86vector::DotBF16Op::create(builder, loc, sum.getType(), sum, pairs[0], pairs[1]);
 }
 
-SmallVector<Value> TileBuilder::addMatmuls(OpBuilder &builder, Value ofA, Value ofB, ValueRange sums) {
+SmallVector<Value> TileBuilder::addProducts(OpBuilder &builder, Value ofA, Value ofB, ValueRange sums) {
   auto type = cast<VectorType>(sums.front().getType());
   SmallVector<Value> right;
   for (int64_t lane = 0; lane < tile.columns; lane += lanes)
@@ -98,7 +98,7 @@ SmallVector<Value> TileBuilder::addTogether(OpBuilder &builder, int64_t count, V
                                  /*isDataCache=*/true);
       next = sum(builder, next, ahead.step);
     }
-    added = addMatmuls(builder, elements[0], elements[1], added);
+    added = addProducts(builder, elements[0], elements[1], added);
   }
   return added;
 }
@@ -231,7 +231,7 @@ Value TileBuilder::buildIsFirst(OpBuilder &builder, Value begin) {
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, summands, index(builder, 0));
 }
 
-/// The parts of a block one after the other, while the sums of the tile are in the L1 cache. Without matmuls
+/// The parts of a block one after the other, while the sums of the tile are in the L1 cache. Without products
 /// there is one part, which stores zeros.
 void TileBuilder::buildParts(OpBuilder &builder) {
   Value isFirstBlock = buildIsFirst(builder, begin);

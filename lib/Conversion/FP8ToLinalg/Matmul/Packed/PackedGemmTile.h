@@ -46,11 +46,11 @@ private:
   llvm::SmallVector<mlir::Value> loadVectors(mlir::OpBuilder &builder, mlir::Value matrix,
                                              mlir::Value position, mlir::Value first);
   mlir::Value multiplyAdd(mlir::OpBuilder &builder, mlir::Value left, mlir::Value right, mlir::Value sum);
-  /// Adds the matmuls at one index of K, which begins at element `ofA` of the panel of A, `ofB` of that of
+  /// Adds the products at one index of K, which begins at element `ofA` of the panel of A, `ofB` of that of
   /// B.
-  llvm::SmallVector<mlir::Value> addMatmuls(mlir::OpBuilder &builder, mlir::Value ofA, mlir::Value ofB,
-                                            mlir::ValueRange sums);
-  /// Adds the matmuls at `count` indices of K; prefetches from element `next` of B on, unless that is null.
+  llvm::SmallVector<mlir::Value> addProducts(mlir::OpBuilder &builder, mlir::Value ofA, mlir::Value ofB,
+                                             mlir::ValueRange sums);
+  /// Adds the products at `count` indices of K; prefetches from element `next` of B on, unless that is null.
   llvm::SmallVector<mlir::Value> addTogether(mlir::OpBuilder &builder, int64_t count, mlir::Value ofA,
                                              mlir::Value ofB, mlir::Value next, mlir::ValueRange sums);
   llvm::SmallVector<mlir::Value> accumulate(mlir::OpBuilder &builder, mlir::Value begin, mlir::Value end,
@@ -70,7 +70,7 @@ private:
   /// Prefetches the sums of the tile that comes next, which the tile of the next row is, or of the next
   /// column.
   void prefetchNext(mlir::OpBuilder &builder);
-  /// Whether the matmuls from index `begin` of K on are the first of their sums.
+  /// Whether the products from index `begin` of K on are the first of their sums.
   mlir::Value buildIsFirst(mlir::OpBuilder &builder, mlir::Value begin);
 
   mlir::Location loc;

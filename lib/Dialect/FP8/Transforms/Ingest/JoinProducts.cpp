@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace fp8;
 
 /// Clones the code that multiplies one element of each factor.
-static Value cloneMatmul(OpBuilder &builder, Operation *product, ValueRange elements) {
+static Value cloneProduct(OpBuilder &builder, Operation *product, ValueRange elements) {
   auto structured = dyn_cast<linalg::LinalgOp>(product);
   if (!structured)
     return arith::MulFOp::create(builder, product->getLoc(), elements[0], elements[1]);
@@ -37,7 +37,7 @@ static Value cloneMatmul(OpBuilder &builder, Operation *product, ValueRange elem
 static void join(RewriterBase &rewriter, linalg::LinalgOp sum, const SummedProduct &match) {
   rewriter.setInsertionPoint(sum);
   auto body = [&](OpBuilder &builder, Location loc, ValueRange arguments) {
-    Value product = cloneMatmul(builder, match.product, arguments.take_front(2));
+    Value product = cloneProduct(builder, match.product, arguments.take_front(2));
     Value result = arith::AddFOp::create(builder, loc, arguments[2], product);
     linalg::YieldOp::create(builder, loc, result);
   };
