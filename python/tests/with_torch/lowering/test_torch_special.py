@@ -5,6 +5,7 @@
 
 import math
 
+import fp8.torch
 import pytest
 import torch
 import torch.nn.functional as F
@@ -60,6 +61,16 @@ def check_values(function, x, expected, rtol, atol=1e-12):
     torch._dynamo.reset()
     found = torch.compile(function, backend=fp8.torch.backend("none"))(x)
     torch.testing.assert_close(found, expected, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def test_trigamma_has_all_digits():
+    # PyTorch's has nine (findings/torch-trigamma.sh): the values are Abramowitz and Stegun's, 6.4.2 to 6.4.5.
+    x = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    right = torch.tensor([math.pi**2 / 2, math.pi**2 / 6, math.pi**2 / 6 - 1], dtype=torch.float64)
+    check_values(lambda x: torch.polygamma(1, x), x, right, rtol=1e-15, atol=0)
+    y = x.clone().requires_grad_()
+    torch.compile(torch.digamma, backend=fp8.torch.backend("none"))(y).sum().backward()
+    torch.testing.assert_close(y.grad, right, rtol=1e-15, atol=0)
 
 
 def test_polygamma_of_higher_orders():
