@@ -18,6 +18,7 @@ import results
 from failure import Failure
 
 HERE = pathlib.Path(__file__).resolve().parent
+KINDS = ["written", "fused"]
 PEERS = {"PyTorch f32": "f32", "PyTorch bf16": "bf16"}
 
 
@@ -31,10 +32,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tokens", type=numbers, default=[512, 2048], metavar="LIST", help="tokens of the sequence (default: 512,2048)")
     parser.add_argument("--recipe", type=lambda text: text.split(","), default=["delayed"], metavar="LIST", help="recipes of fp8.torch (default: delayed)")
+    parser.add_argument("--attention", type=kinds, default=KINDS, metavar="LIST", help=f"how fp8.torch computes it (default: {','.join(KINDS)})")
     parser.add_argument("--steps", type=int, default=4, metavar="N", help="steps after the first one; the least time counts (default: 4)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds; the least time counts (default: 3)")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR", help="folder of fp8-compile (default: that of fp8-bench)")
     parser.add_argument("--host", default="", help=argparse.SUPPRESS)
+
+
+def kinds(text: str) -> list[str]:
+    found = text.split(",")
+    if unknown := [word for word in found if word not in KINDS]:
+        raise argparse.ArgumentTypeError(f"'{unknown[0]}' is none of {', '.join(KINDS)}")
+    return found
 
 
 def numbers(text: str) -> list[int]:
@@ -47,7 +56,7 @@ def numbers(text: str) -> list[int]:
 def measure(options: argparse.Namespace, examples: pathlib.Path) -> list[str]:
     if options.torch_python is None:
         raise Failure("PyTorch is not here: give --torch-python=PYTHON, or run tools/check --torch, which makes an environment")
-    ours = {f"{recipe}, {kind}": f"{kind}:{recipe}" for recipe in options.recipe for kind in ("written", "fused")}
+    ours = {f"{recipe}, {kind}": f"{kind}:{recipe}" for recipe in options.recipe for kind in options.attention}
     variants = PEERS | ours
     line, done = display.Progress("fp8-bench attention"), 0
     times = results.Results("Milliseconds of a training step", "tokens", list(ours), list(PEERS), decimals=1)

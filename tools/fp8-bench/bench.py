@@ -57,7 +57,7 @@ PYTHON_EXAMPLE = """examples:
 """
 ATTENTION_EXAMPLE = """examples:
   fp8-bench attention
-  fp8-bench attention --tokens=512,8192 --recipe=none,delayed --rounds=1
+  fp8-bench attention --tokens=8192 --recipe=none,delayed --attention=fused --rounds=1
 """
 # These take options of their own.
 ALONE = {
