@@ -33,10 +33,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", type=numbers, default=[512, 2048], metavar="LIST", help="tokens of the sequence (default: 512,2048)")
     parser.add_argument("--recipe", type=lambda text: text.split(","), default=["delayed"], metavar="LIST", help="recipes of fp8.torch (default: delayed)")
     parser.add_argument("--attention", type=kinds, default=KINDS, metavar="LIST", help=f"how fp8.torch computes it (default: {','.join(KINDS)})")
-    parser.add_argument("--steps", type=int, default=4, metavar="N", help="steps after the first one; the least time counts (default: 4)")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds; the least time counts (default: 3)")
+    parser.add_argument("--steps", type=count, default=4, metavar="N", help="steps after the first one; the least time counts (default: 4)")
+    parser.add_argument("--rounds", type=count, default=3, metavar="N", help="rounds; the least time counts (default: 3)")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR", help="folder of fp8-compile (default: that of fp8-bench)")
     parser.add_argument("--host", default="", help=argparse.SUPPRESS)
+
+
+def count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+    return int(text)
 
 
 def kinds(text: str) -> list[str]:

@@ -220,8 +220,9 @@ void CostCounter::countCall(func::CallOp op, Count runs) {
   for (auto [operand, argument] : llvm::zip_equal(op.getOperands(), callee.getArguments())) {
     if (!isa<MemRefType>(operand.getType()))
       continue;
+    bool isOverwritten = op->hasAttr(kOverwritesSumsAttrName) && argument.getArgNumber() == 2;
     for (bool isWrite : {false, true})
-      if (isAccessed(argument, isWrite))
+      if (isAccessed(argument, isWrite) && (isWrite || !isOverwritten))
         access(operand, multiply(runs, countElements(getKnownType(operand))), isWrite);
   }
 }

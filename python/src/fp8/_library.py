@@ -42,6 +42,7 @@ class Library(Loaded):
         self.entries = {entry["name"]: Entry(self, entry) for entry in manifest["entries"]}
         self._arguments: Sequence[str] = ()
         self._prepared: weakref.WeakSet[Prepared] = weakref.WeakSet()
+        self._profiler: _runtime.Handle | None = None
         self._source: pathlib.Path | None = None
 
     @staticmethod
@@ -76,7 +77,15 @@ class Library(Loaded):
             library.entries["main"](x, w)
         print(profile)
         """
-        return Profile(self.entries, self._prepared, self.handle)
+        return Profile(self._measure, self.handle)
+
+    def _measure(self, profiler: _runtime.Handle | None) -> None:
+        """Measures all following calls; None measures none."""
+        self._profiler = profiler
+        for entry in self.entries.values():
+            entry.profiler = profiler
+        for prepared in list(self._prepared):
+            prepared.measure(profiler)
 
     @hiding_frames
     def ir(self, stage: str) -> str:
@@ -101,6 +110,8 @@ class Library(Loaded):
         `shapes` has the lists "arguments" and "results" for an entry with dynamic sizes; None in them is the manifest's shape.
         """
         self._prepared.add(prepared := Prepared(self, self.entries[entry].description, shapes))
+        if self._profiler is not None:
+            prepared.measure(self._profiler)
         return prepared
 
     def __repr__(self) -> str:

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import _runtime
-from ._entry import Entry
 from ._errors import warn
-from ._prepared import Prepared
 
 
 class _Kernel(ctypes.Structure):
@@ -46,23 +44,17 @@ class KernelTime(NamedTuple):
 class Profile:
     """The kernels of the calls within a `with` block: a list of KernelTime, the slowest first, in `kernels`."""
 
-    def __init__(self, entries: Mapping[str, Entry], prepared: Iterable[Prepared], library: ctypes.c_void_p) -> None:
-        self._entries, self._prepared = entries, prepared
+    def __init__(self, measure: Callable[[_runtime.Handle | None], None], library: ctypes.c_void_p) -> None:
+        self._measure = measure
         self._profiler = _runtime.Handle("fp8rt_profiler_create", "fp8rt_profiler_destroy", library)
 
     def __enter__(self) -> Profile:
-        for entry in self._entries.values():
-            entry.profiler = self._profiler
-        for prepared in self._prepared:
-            prepared.measure(self._profiler)
+        self._measure(self._profiler)
         return self
 
-    def __exit__(self, *_: Any) -> None:
-        for entry in self._entries.values():
-            entry.profiler = None
-        for prepared in self._prepared:
-            prepared.measure(None)
-        if not self.kernels and not self.outside_milliseconds:
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        self._measure(None)
+        if kind is None and not self.kernels and not self.outside_milliseconds:
             warn("no call was measured: Library.profile measures those of Library.entries and, on the CPU, of fp8.torch, but not calls of fp8.jax")
 
     @property

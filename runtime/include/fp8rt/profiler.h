@@ -49,7 +49,8 @@ FP8RT_API void fp8rt_profiler_destroy(fp8rt_profiler *profiler);
 FP8RT_API fp8rt_status fp8rt_session_profile(fp8rt_session *session, fp8rt_profiler *profiler);
 
 /// Measures all following calls of a prepared entry point in host memory in the same way; FP8RT_UNSUPPORTED
-/// for one that was prepared on a device.
+/// for one that was prepared on a device. Not during a call of it; and one profiler measures one call at a
+/// time.
 FP8RT_API fp8rt_status fp8rt_prepared_profile(fp8rt_prepared *prepared, fp8rt_profiler *profiler);
 
 /// Sets all calls and times to 0, for example after a first step, which is slower

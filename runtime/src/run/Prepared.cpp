@@ -159,12 +159,13 @@ void Prepared::measureWith(std::shared_ptr<Profiler> with) {
 }
 
 void Prepared::runOnHost() {
-  if (profiler)
-    profiler->begin();
-  call.profile = profiler.get();
+  std::shared_ptr<Profiler> measuring = profiler; // lives as long as the call
+  if (measuring)
+    measuring->begin();
+  call.profile = measuring.get();
   orFail([&] { callFunction(); });
-  if (profiler)
-    profiler->end();
+  if (measuring)
+    measuring->end();
 }
 
 void Prepared::requireDevice(const char *what) const {

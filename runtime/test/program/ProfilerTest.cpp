@@ -125,6 +125,11 @@ TEST_F(ProfilerTest, RefusesWrongUse) {
   Session foreign = newSession(other, "forward", newState(other));
   EXPECT_FP8RT_ERROR(fp8rt_session_profile(foreign.get(), profiler.get()), FP8RT_INVALID_ARGUMENT,
                      "another library");
+  fp8rt_prepared *out = nullptr;
+  ASSERT_FP8RT(fp8rt_prepare(other.get(), "forward", newState(other).get(), nullptr, 3, nullptr, 3, &out));
+  Prepared prepared(out);
+  EXPECT_FP8RT_ERROR(fp8rt_prepared_profile(prepared.get(), profiler.get()), FP8RT_INVALID_ARGUMENT,
+                     "another library");
   EXPECT_FP8RT_ERROR(fp8rt_prepared_profile(nullptr, profiler.get()), FP8RT_INVALID_ARGUMENT,
                      "prepared is null");
   EXPECT_FP8RT_ERROR(fp8rt_session_profile(nullptr, profiler.get()), FP8RT_INVALID_ARGUMENT,

@@ -254,6 +254,8 @@ case $(grep -c "^$2 $3 " {calls}) in 1) echo '{{"version": "9.9", "seconds": 0.5
     assert (done.returncode, done.stdout) == (1, "") and "PyTorch is not here: give --torch-python=PYTHON" in done.stderr
     done = bench("attention", "--attention=fast")
     assert done.returncode == 1 and "argument --attention: 'fast' is none of written, fused" in done.stderr
+    done = bench("attention", "--rounds=0")
+    assert done.returncode == 1 and "argument --rounds: '0' is no number above 0" in done.stderr
     done = bench("attention", "--tokens=0")
     assert done.returncode == 1 and "argument --tokens: '0' is no list of numbers such as 512,2048" in done.stderr
 

@@ -72,8 +72,10 @@ def forget_peak():
 
 
 def main(variant, tokens, steps):
+    import torch._dynamo  # noqa: F401 - PyTorch's optimizers import it: its memory is not the step's.
+
     if ":" in variant:
-        import fp8.torch  # noqa: F401 - its memory is not the step's.
+        import fp8.torch  # noqa: F401
     before = bytes_taken("VmRSS")
     step = make_step(variant, int(tokens))
     step()

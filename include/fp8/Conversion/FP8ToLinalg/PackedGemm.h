@@ -102,7 +102,7 @@ struct PackedMatmulOptions {
   /// with `split` nor with scales.
   mlir::Value start = {};
   /// Null, or the f32 memref of the output, where that is the sums: they are written there, without a buffer
-  /// and an epilogue, if its memory has the form of their buffer.
+  /// and an epilogue, if its memory has the form of their buffer. With `start` it is the same memref.
   mlir::Value result = {};
 
   const MatrixInstructionTraits &traits() const { return getTraits(registers.instruction); }

@@ -69,6 +69,34 @@ def test_resizing_with_antialias(mode):
     check(lambda x: F.interpolate(x, 3, mode=mode, antialias=True), normal(1, 1, 1, 1).double())
 
 
+WRONG_CALLS = [
+    {"size": (4, 5), "scale_factor": 2.0},
+    {"size": (4, 5, 6)},
+    {"size": (4, 5), "recompute_scale_factor": True},
+    {"scale_factor": (2.0, 2.0, 2.0)},
+    {"scale_factor": -1.0},
+    {"size": 0},
+    {"size": (4, 5), "mode": "lanczos", "align_corners": True},
+]
+
+
+@pytest.mark.parametrize("call", WRONG_CALLS, ids=str)
+def test_wrong_calls_of_resizing_have_pytorchs_error(call):
+    call = {"mode": "bilinear", "antialias": True, **call}
+    with pytest.raises((ValueError, RuntimeError)):
+        F.interpolate(IMAGES, **call)
+    torch._dynamo.reset()
+    # Its own error, or that of compiling the call; never a result.
+    with pytest.raises((ValueError, RuntimeError, fp8.Error)):
+        torch.compile(lambda x: F.interpolate(x, **call), backend=fp8.torch.backend("none"))(IMAGES)
+
+
+def test_resizing_in_other_ways_is_pytorchs():
+    kinds = [{"mode": "bilinear"}, {"mode": "nearest"}, {"mode": "bicubic", "align_corners": True}]
+    check(lambda x: [F.interpolate(x, size=(5, 7), **kind) for kind in kinds], IMAGES)
+    check(lambda x: F.interpolate(x, size=7, mode="bilinear", antialias=True), IMAGES)
+
+
 TOKENS, FLAT, OFFSETS = torch.tensor([[1, 2, 1], [0, 3, 9]]), torch.tensor([1, 2, 0, 3, 4, 1]), torch.tensor([0, 2, 2, 6])
 
 

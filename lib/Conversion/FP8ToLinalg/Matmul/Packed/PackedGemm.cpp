@@ -129,8 +129,10 @@ void MatmulBuilder::multiply(OpBuilder &b, const Task &part) {
   if (scales.ofBlocks)
     blocks = {scalePanelsOf(b, left, part.slot, zero, rowPanels),
               scalePanelsOf(b, right, matmul, part.firstPanel, part.panels), scales.length, scales.lhsFirst};
-  buildGemm(b, loc, rows, columns, c, before, blocks, options, plan.tile)
-      ->setAttr(kMatmulsAttrName, options.marks);
+  auto call = buildGemm(b, loc, rows, columns, c, before, blocks, options, plan.tile);
+  call->setAttr(kMatmulsAttrName, options.marks);
+  if (options.result && !options.start)
+    call->setAttr(kOverwritesSumsAttrName, b.getUnitAttr());
 }
 
 /// A matmul without elements, or whose sums have no summands.

@@ -154,7 +154,7 @@ Value MatmulBuilder::viewSums(OpBuilder &b, OpFoldResult offset, ArrayRef<OpFold
 Value MatmulBuilder::viewSums(OpBuilder &b) {
   SmallVector<OpFoldResult> shape = llvm::map_to_vector(
       outMap.getResults(), [&](AffineExpr expr) { return sizes[cast<AffineDimExpr>(expr).getPosition()]; });
-  return viewSums(b, number(b, 0), shape);
+  return viewSums(b, firstSum ? firstSum : OpFoldResult(number(b, 0)), shape);
 }
 
 OpFoldResult MatmulBuilder::offsetOf(OpBuilder &b, const Task &part) {

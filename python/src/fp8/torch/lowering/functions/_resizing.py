@@ -67,8 +67,12 @@ _FILTERS = {"bilinear": (_triangle, 2), "bicubic": (_cubic, 4), "lanczos": (_lan
 def _antialiased(mode: str, x: Tensor, sizes: Sequence[int] | None, align_corners: bool, factors: Sequence[float | None] | None = None) -> Any:
     if not x.is_floating_point() or x.numel() == 0 or (sizes is None and factors is None):
         return NotImplemented
+    if factors is not None and any(factor is not None and factor <= 0 for factor in factors):
+        return NotImplemented
     if sizes is None:
         sizes = [math.floor(size * (factor or 1)) for size, factor in zip(x.shape[-2:], factors or (), strict=True)]
+    if any(not isinstance(size, (int, torch.SymInt)) or size <= 0 for size in sizes):
+        return NotImplemented
     for dim in (-1, -2):
         scale = _scale(x.shape[dim], sizes[dim], align_corners, factors[dim] if factors else None)
         x = _resized(x.movedim(dim, -1), sizes[dim], scale, *_FILTERS[mode]).movedim(-1, dim)
@@ -84,13 +88,21 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Any:
-    if not antialias or mode not in _FILTERS or x.dim() != 4:
-        return NotImplemented
-    sizes = [size, size] if isinstance(size, int) else size
-    factors = [float(scale_factor)] * 2 if isinstance(scale_factor, (int, float)) else scale_factor
+    sizes, factors = _pair(size), _pair(scale_factor)
+    are_right = (sizes is None) != (factors is None) and not (mode == "lanczos" and align_corners)
+    if not antialias or mode not in _FILTERS or x.dim() != 4 or not are_right or (recompute_scale_factor and factors is None):
+        return NotImplemented  # PyTorch has the error, if it is one.
     if recompute_scale_factor and factors is not None:
         sizes, factors = [math.floor(float(have) * factor) for have, factor in zip(x.shape[-2:], factors, strict=True)], None
     return in_f32(functools.partial(_antialiased, mode))(x, sizes, bool(align_corners), factors)
+
+
+def _pair(value: Any) -> Any:
+    """One number for each dimension, where PyTorch takes one for both; what is no pair becomes None."""
+    if value is None:
+        return None
+    values = [v.item() if hasattr(v, "item") else v for v in (value if isinstance(value, (list, tuple)) else [value, value])]
+    return values if len(values) == 2 else None
 
 
 def _of_aten(
