@@ -351,3 +351,22 @@ def test_graphs_of_cuda_tensors_are_compiled(monkeypatch):
     assert len(backend.report().fp8) >= 2
     # Eager PyTorch's kernel draws the mask, whose numbers are others than bernoulli_'s.
     assert [node.target for node in draws] == [torch.ops.aten.native_dropout.default]
+
+
+def test_tensors_that_decompositions_make_lie_on_the_gpu(monkeypatch):
+    monkeypatch.setattr(_cuda, "cuda", Chip())
+    monkeypatch.setattr(_cuda.CudaMemory, "prepare", lambda *_: types.SimpleNamespace(arguments=[], results=[]))
+
+    def taken(*_):
+        raise Called
+
+    monkeypatch.setattr(_cuda.CudaMemory, "taken", taken)
+
+    def resized(x):
+        images = F.interpolate(x, size=7, mode="bicubic", antialias=True)
+        return images + torch.empty_strided((7, 7), (1, 7), device=x.device) * 0 + x.new_empty_strided((7, 7), (7, 1)) * 0
+
+    with FakeTensorMode():
+        images = torch.zeros(2, 3, 16, 12, device="cuda")
+        with torch.no_grad(), pytest.raises(Called):
+            torch.compile(resized, backend=fp8.torch.backend("none"))(images)

@@ -254,13 +254,15 @@ def _zeros(size: Sequence[int], *, dtype: torch.dtype | None = None, **_: Any) -
     return torch.zeros(size, dtype=dtype)
 
 
-def _empty_of_size(size: Sequence[int], order: Sequence[int], /, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+def _empty_of_size(size: Sequence[int], order: Sequence[int], /, *, dtype: torch.dtype | None = None, device: torch.device | None = None, **_: Any) -> Tensor:
     """The layout in memory is not the compiled program's."""
-    return torch.empty(size, dtype=dtype)
+    return torch.empty(size, dtype=dtype, device=device)
 
 
-def _new_empty(x: Tensor, size: Sequence[int], stride: Sequence[int], *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
-    return torch.empty(size, dtype=dtype or x.dtype)
+def _new_empty(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], *, dtype: torch.dtype | None = None, device: torch.device | None = None, **_: Any
+) -> Tensor:
+    return torch.empty(size, dtype=dtype or x.dtype, device=x.device if device is None else device)
 
 
 def _copy_strided(x: Tensor, stride: Sequence[int]) -> Tensor:

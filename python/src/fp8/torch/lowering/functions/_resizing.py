@@ -49,10 +49,10 @@ def _resized(x: Tensor, resized: int, scale: float, weigh: Callable[[Tensor], Te
     size = x.shape[-1]
     support = width / 2 * max(scale, 1.0)
     # Numbers of the type that PyTorch computes weights in: rounding decides which neighbours are read.
-    center = (torch.arange(resized, dtype=x.dtype) + 0.5) * scale
+    center = (torch.arange(resized, dtype=x.dtype, device=x.device) + 0.5) * scale
     first = (center - support + 0.5).trunc().clamp(min=0)
     last = (center + support + 0.5).trunc().clamp(max=size)
-    place = first.unsqueeze(-1) + torch.arange(math.ceil(support) * 2 + 1, dtype=x.dtype)
+    place = first.unsqueeze(-1) + torch.arange(math.ceil(support) * 2 + 1, dtype=x.dtype, device=x.device)
     weights = weigh((place - center.unsqueeze(-1) + 0.5) / max(scale, 1.0))
     weights = torch.where(place < last.unsqueeze(-1), weights, 0.0)
     sums = weights.sum(-1, keepdim=True)
