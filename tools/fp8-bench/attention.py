@@ -16,6 +16,7 @@ import machine
 import package
 import results
 from failure import Failure
+from readers import names, numbers, positive
 
 HERE = pathlib.Path(__file__).resolve().parent
 KINDS = ["written", "fused"]
@@ -32,31 +33,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tokens", type=numbers, default=[512, 2048], metavar="LIST", help="tokens of the sequence (default: 512,2048)")
     parser.add_argument("--recipe", type=lambda text: text.split(","), default=["delayed"], metavar="LIST", help="recipes of fp8.torch (default: delayed)")
-    parser.add_argument("--attention", type=kinds, default=KINDS, metavar="LIST", help=f"how fp8.torch computes it (default: {','.join(KINDS)})")
-    parser.add_argument("--steps", type=count, default=4, metavar="N", help="steps after the first one; the least time counts (default: 4)")
-    parser.add_argument("--rounds", type=count, default=3, metavar="N", help="rounds; the least time counts (default: 3)")
+    parser.add_argument("--attention", type=names(KINDS), default=KINDS, metavar="LIST", help=f"how fp8.torch computes it (default: {','.join(KINDS)})")
+    parser.add_argument("--steps", type=positive(int), default=4, metavar="N", help="steps after the first one; the least time counts (default: 4)")
+    parser.add_argument("--rounds", type=positive(int), default=3, metavar="N", help="rounds; the least time counts (default: 3)")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR", help="folder of fp8-compile (default: that of fp8-bench)")
     parser.add_argument("--host", default="", help=argparse.SUPPRESS)
-
-
-def count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
-    return int(text)
-
-
-def kinds(text: str) -> list[str]:
-    found = text.split(",")
-    if unknown := [word for word in found if word not in KINDS]:
-        raise argparse.ArgumentTypeError(f"'{unknown[0]}' is none of {', '.join(KINDS)}")
-    return found
-
-
-def numbers(text: str) -> list[int]:
-    found = [int(word) if word.isdecimal() else 0 for word in text.split(",")]
-    if not all(found):
-        raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers such as 512,2048")
-    return found
 
 
 def measure(options: argparse.Namespace, examples: pathlib.Path) -> list[str]:

@@ -8,7 +8,6 @@ import argparse
 import os
 import pathlib
 import sys
-from collections.abc import Callable
 from typing import NoReturn
 
 HERE = pathlib.Path(os.path.abspath(__file__)).parent
@@ -29,6 +28,7 @@ import results  # noqa: E402
 import session  # noqa: E402
 import step_time  # noqa: E402
 from failure import Failure  # noqa: E402
+from readers import names, numbers, output, positive, shapes  # noqa: E402
 
 BENCHMARKS = {"compile": compile_time.measure, "step": step_time.measure, "products": product_speed.measure}
 EXAMPLE = """examples:
@@ -75,59 +75,6 @@ class Parser(argparse.ArgumentParser):
         raise Failure(f"{message}; see {self.prog} --help")
 
 
-def names(known: list[str]) -> Callable[[str], list[str]]:
-    """A reader of lists like "jax,torch"."""
-
-    def read(text: str) -> list[str]:
-        found = [word for word in text.split(",") if word]
-        for word in found:
-            if word not in known:
-                raise argparse.ArgumentTypeError(f"'{word}' is none of {', '.join(known)}")
-        return list(dict.fromkeys(found))
-
-    return read
-
-
-def layers(text: str) -> list[int]:
-    try:
-        found = [int(word) for word in text.split(",")]
-    except ValueError:
-        found = [0]
-    if min(found) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers such as 1,4,16")
-    return found
-
-
-def shapes(text: str) -> list[tuple[int, ...]]:
-    found = []
-    for word in text.split(","):
-        parts = word.split("x")
-        if len(parts) != 3 or not all(part.isdecimal() and int(part) for part in parts):
-            raise argparse.ArgumentTypeError(f"'{word}' is no shape MxNxK")
-        found.append(tuple(map(int, parts)))
-    return found
-
-
-def positive(kind: type) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = 0
-        if not 0 < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
-        return value
-
-    return read
-
-
-def output(text: str) -> pathlib.Path:
-    path = pathlib.Path(text)
-    if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"there is no folder {path.parent}")
-    return path
-
-
 def add_common(parser: Parser, known_peers: list[str]) -> None:
     parser.add_argument(
         "--with",
@@ -169,7 +116,7 @@ def parser_of(benchmark: str) -> Parser:
             "--recipe", type=lambda text: text.split(","), default=recipes, metavar="LIST", help=f"recipes of fp8-compile (default: {','.join(recipes)})"
         )
     if benchmark == "compile":
-        parser.add_argument("--layers", type=layers, default=[1, 4, 16], metavar="LIST", help="layers of the GPT (default: 1,4,16)")
+        parser.add_argument("--layers", type=numbers, default=[1, 4, 16], metavar="LIST", help="layers of the GPT (default: 1,4,16)")
         return parser
     parser.add_argument("--seconds", type=positive(float), default=0.5, metavar="S", help="measure for at least S seconds in each round (default: 0.5)")
     if benchmark == "step":
