@@ -52,6 +52,7 @@ private:
   const CodeNode *chooseScores() const;
   bool dependsOnScores(const CodeNode *node);
   bool looksLikeSoftmax();
+  bool hasOneKey() const;
   bool readsSeveralMatmuls() const;
   std::string findReason(AttentionSite &site);
   std::string explainShape() const;
@@ -118,9 +119,10 @@ bool Finder::dependsOnScores(const CodeNode *node) {
   return dependent[node] = depends;
 }
 
-/// Returns whether the code reduces scores and has an exponential of them.
+/// Returns whether the code has an exponential of scores, and a reduction of them unless there is one key:
+/// a reduction of one element is folded.
 bool Finder::looksLikeSoftmax() {
-  bool reduces = false, hasExp = false;
+  bool reduces = hasOneKey(), hasExp = false;
   for (const CodeNode *node : nodes) {
     if (!dependsOnScores(node))
       continue;
@@ -128,6 +130,10 @@ bool Finder::looksLikeSoftmax() {
     hasExp |= isa_and_nonnull<math::ExpOp, math::Exp2Op>(node->getOperation());
   }
   return reduces && hasExp;
+}
+
+bool Finder::hasOneKey() const {
+  return llvm::all_of(keys, [&](unsigned key) { return code->getSizes()[key] == 1; });
 }
 
 bool Finder::readsSeveralMatmuls() const {
@@ -203,6 +209,8 @@ std::string Finder::findReason(AttentionSite &site) {
     return "its matmuls are in FP8";
   if (!looksLikeSoftmax())
     return "no softmax is between its matmuls";
+  if (hasOneKey())
+    return "it has one key, so that its softmax is no reduction";
   if (std::string reason = explainReads(); !reason.empty())
     return reason;
   if (std::string reason = explainAxis(); !reason.empty())

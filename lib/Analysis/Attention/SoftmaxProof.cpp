@@ -133,9 +133,8 @@ std::optional<ScalarValue> Row::makeNumber(Type type, bool isRaw, Numbers &numbe
     return APInt(1, !numbers.chance(trial.masked));
   // Small numbers, which are equal now and then, as segments are; or of the size of indices, as lengths are.
   unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
-  uint64_t most = seed % 2 ? 2 : kUnknownSize;
-  if (!keys.empty() && !ShapedType::isDynamic(code.getSizes()[keys[0]]) && seed % 4 == 2)
-    most = code.getSizes()[keys[0]] + 1;
+  int64_t size = keys.empty() ? ShapedType::kDynamic : code.getSizes()[keys[0]];
+  uint64_t most = seed % 2 ? 2 : ShapedType::isDynamic(size) ? kUnknownSize : size + 1;
   return APInt(width, numbers.next() % most, false, true);
 }
 
