@@ -9,6 +9,8 @@
 #include "fp8/Report/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <map>
 
 using namespace mlir;
 using namespace fp8;
@@ -19,9 +21,12 @@ std::vector<AttentionRecord> fp8::takeAttentionSites(ModuleOp module) {
     if (auto list = dyn_cast_or_null<ArrayAttr>(function->removeAttr(kAttentionSitesAttrName)))
       for (auto attrs : list.getAsRange<DictionaryAttr>()) {
         auto bytes = attrs.getAs<IntegerAttr>("bytes");
+        auto hidden = attrs.getAs<FloatAttr>("hidden");
+        auto mask = attrs.getAs<StringAttr>("mask");
         records.push_back({function.getName().str(), attrs.getAs<StringAttr>("site").str(),
                            attrs.getAs<StringAttr>("reason").str(),
-                           bytes ? std::optional(bytes.getInt()) : std::nullopt,
+                           bytes ? std::optional(bytes.getInt()) : std::nullopt, mask ? mask.str() : "",
+                           hidden ? std::optional(hidden.getValueAsDouble()) : std::nullopt,
                            attrs.getAs<StringAttr>("location").str()});
       }
   return records;
@@ -34,6 +39,8 @@ llvm::json::Array fp8::attentionToJSON(const std::vector<AttentionRecord> &recor
                                       {"site", record.site},
                                       {"decision", record.isFused() ? "fused" : "written"},
                                       {"reason", record.reason},
+                                      {"mask", record.mask},
+                                      {"keys_skipped", record.keysSkipped},
                                       {"score_bytes", record.scoreBytes},
                                       {"location", record.location}});
   return list;
@@ -58,6 +65,18 @@ static void printSites(StringRef title, ArrayRef<const AttentionRecord *> record
   printParts(parts, os);
 }
 
+/// Prints the sites whose masks hide keys, by the share that they hide.
+static void printMasks(ArrayRef<const AttentionRecord *> fused, raw_ostream &os) {
+  std::map<std::string, std::vector<const AttentionRecord *>> masked; // by what is said of them
+  for (const AttentionRecord *record : fused)
+    if (!record->mask.empty())
+      masked[record->keysSkipped ? llvm::formatv(" ({0:F0}% of the scores)", 100 * *record->keysSkipped).str()
+                                 : ""]
+          .push_back(record);
+  for (const auto &[share, sites] : masked)
+    printSites("  keys that a causal mask hides are left out" + share + ":", sites, os);
+}
+
 void fp8::printAttention(const std::vector<AttentionRecord> &records, raw_ostream &os) {
   if (records.empty())
     return;
@@ -72,6 +91,7 @@ void fp8::printAttention(const std::vector<AttentionRecord> &records, raw_ostrea
   os << "\n";
   if (!fused.empty())
     printSites("  fused:", fused, os);
+  printMasks(fused, os);
   for (const auto &[reason, sites] : written)
     printSites(("  written out, " + reason + ":").str(), sites, os);
 }

@@ -23,6 +23,9 @@ struct AttentionRecord {
   /// The bytes of scores, probabilities and their gradients, each once, that no longer exist as a whole;
   /// unset if it stays written out or a size is dynamic.
   std::optional<int64_t> scoreBytes;
+  std::string mask; ///< "causal" if it is one operation and each row is known to see only the first keys
+  /// The share of the scores that are behind those keys, which are left out; unset if a size is dynamic.
+  std::optional<double> keysSkipped;
   std::string location; ///< where the user wrote it
 
   bool isFused() const { return reason.empty(); }

@@ -286,8 +286,7 @@ const CodeNode *ElementCode::expandElementwise(Operation *op, ArrayRef<AffineExp
 // Scalars
 //===----------------------------------------------------------------------===//
 
-/// Returns the index that a node is, as an affine expression; null if it is none.
-static AffineExpr toIndex(const CodeNode *node) {
+AffineExpr fp8::toIndex(const CodeNode *node) {
   if (node->kind == Kind::index)
     return node->at[0];
   MLIRContext *context = node->type.getContext();

@@ -100,6 +100,9 @@ private:
   std::map<std::pair<const void *, std::vector<const void *>>, const CodeNode *> elements;
 };
 
+/// Returns the index that a node is, as an affine expression; null if it is none.
+mlir::AffineExpr toIndex(const CodeNode *node);
+
 /// Returns the indices that `exprs` are functions of, a bit for each; those from 64 on must not occur.
 uint64_t getDims(llvm::ArrayRef<mlir::AffineExpr> exprs);
 

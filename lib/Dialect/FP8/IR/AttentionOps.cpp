@@ -201,6 +201,26 @@ static LogicalResult verifyRegion(Op op, const AttentionDims &dims, ArrayRef<int
   return verifyYield(op, dims, rowShape);
 }
 
+/// Checks that `visible_keys` is one number of keys, and that nothing needs the keys behind.
+template <typename Op>
+static LogicalResult verifyVisibleKeys(Op op, const AttentionDims &dims) {
+  std::optional<AffineMap> map = op.getVisibleKeys();
+  if (!map)
+    return success();
+  bool isOfRow = map->getNumDims() == op.getIndexingMapsArray()[0].getNumDims() &&
+                 map->getNumSymbols() == 0 && map->getNumResults() == 1;
+  for (unsigned dim = 0; isOfRow && dim < map->getNumDims(); ++dim)
+    isOfRow = !map->isFunctionOfDim(dim) || llvm::is_contained(dims.outer, dim);
+  if (!isOfRow || dims.keys.size() != 1)
+    return op.emitOpError(
+        "`visible_keys` must be one number, a function of outer dimensions, for one dimension of "
+        "keys");
+  for (AffineMap further : ArrayRef(op.getOutMaps()).drop_front(Op::kNumMainResults))
+    if (further.isFunctionOfDim(dims.keys.front()))
+      return op.emitOpError("has `visible_keys` and a further result that is a row of all keys");
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Both operations
 //===----------------------------------------------------------------------===//
@@ -240,14 +260,15 @@ static LogicalResult verifyAttention(Op op,
     return op.emitOpError() << "has " << op.getSites()->size() << " sites for " << Op::kNumMatmuls
                             << " matmuls";
   FailureOr<SmallVector<int64_t>> ranges = inferLoopRanges(op);
-  if (failed(ranges))
+  if (failed(ranges) || failed(verifyVisibleKeys(op, *dims)))
     return failure();
   return verifyRegion(op, *dims, *ranges);
 }
 
 template <typename Op>
 static void buildAttention(OpBuilder &builder, OperationState &state, ValueRange operands, ValueRange inputs,
-                           ValueRange outs, ArrayRef<AffineMap> maps, ArrayAttr sites) {
+                           ValueRange outs, ArrayRef<AffineMap> maps, ArrayAttr sites,
+                           AffineMapAttr visibleKeys) {
   state.addTypes(TypeRange(outs));
   state.addOperands(operands);
   state.addOperands(inputs);
@@ -259,6 +280,7 @@ static void buildAttention(OpBuilder &builder, OperationState &state, ValueRange
   variadic[1] = outs.size();
   properties.setIndexingMaps(builder.getAffineMapArrayAttr(maps));
   properties.setSites(sites);
+  properties.setVisibleKeys(visibleKeys);
   state.addRegion();
 }
 
@@ -273,8 +295,9 @@ SmallVector<int64_t> AttentionOp::getStaticLoopRanges() { return *inferLoopRange
 YieldOp AttentionOp::getYield() { return cast<YieldOp>(getRows().front().getTerminator()); }
 
 void AttentionOp::build(OpBuilder &builder, OperationState &state, ValueRange operands, ValueRange inputs,
-                        ValueRange outs, ArrayRef<AffineMap> maps, ArrayAttr sites) {
-  buildAttention<AttentionOp>(builder, state, operands, inputs, outs, maps, sites);
+                        ValueRange outs, ArrayRef<AffineMap> maps, ArrayAttr sites,
+                        AffineMapAttr visibleKeys) {
+  buildAttention<AttentionOp>(builder, state, operands, inputs, outs, maps, sites, visibleKeys);
 }
 
 LogicalResult AttentionOp::verify() {
@@ -291,8 +314,9 @@ SmallVector<int64_t> AttentionGradOp::getStaticLoopRanges() { return *inferLoopR
 YieldOp AttentionGradOp::getYield() { return cast<YieldOp>(getRows().front().getTerminator()); }
 
 void AttentionGradOp::build(OpBuilder &builder, OperationState &state, ValueRange operands, ValueRange inputs,
-                            ValueRange outs, ArrayRef<AffineMap> maps, ArrayAttr sites) {
-  buildAttention<AttentionGradOp>(builder, state, operands, inputs, outs, maps, sites);
+                            ValueRange outs, ArrayRef<AffineMap> maps, ArrayAttr sites,
+                            AffineMapAttr visibleKeys) {
+  buildAttention<AttentionGradOp>(builder, state, operands, inputs, outs, maps, sites, visibleKeys);
 }
 
 LogicalResult AttentionGradOp::verify() {

@@ -94,5 +94,6 @@ def _site(record: Mapping[str, Any]) -> Site:
 
 
 def _attention(record: Mapping[str, Any]) -> AttentionSite:
-    texts: dict[str, Any] = {name: record.get(name) or "" for name in ("site", "reason", "location")}
-    return AttentionSite(**texts, score_bytes=record.get("score_bytes"), entry=record.get("entry") or "main")
+    texts: dict[str, Any] = {name: record.get(name) or "" for name in ("site", "reason", "mask", "location")}
+    known: dict[str, Any] = {name: record.get(name) for name in ("score_bytes", "keys_skipped")}
+    return AttentionSite(**texts, **known, entry=record.get("entry") or "main")

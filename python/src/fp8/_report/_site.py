@@ -54,6 +54,10 @@ class AttentionSite:
     #: The bytes of scores, probabilities and their gradients that are never in memory together; None where it is
     #: written out or a size is dynamic.
     score_bytes: int | None
+    #: "causal" where it is fused and each row is known to see only the first keys.
+    mask: str
+    #: The share of the scores behind those keys, which are left out; None where a size is dynamic.
+    keys_skipped: float | None
     #: The place in the source, as the compiler prints locations.
     location: str
     entry: str = "main"

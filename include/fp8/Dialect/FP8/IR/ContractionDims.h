@@ -51,6 +51,11 @@ struct AttentionDims {
   llvm::SmallVector<unsigned> width; ///< in value and output only
 };
 
+/// The numbers for which `visible_keys` of attention speaks: larger scores, and larger gradients of
+/// probabilities, are computed with all keys. Scores of training are far below; masks that add -1e9 are far
+/// beyond.
+inline constexpr double kMostScore = 0x1p24, kMostGradient = 0x1p40;
+
 /// Classifies the iteration dimensions of attention. Returns nullopt if the maps are not projected
 /// permutations of one iteration space, if a dimension is of none of these kinds, or if there are no outer
 /// dimensions, keys or depth.

@@ -18,7 +18,8 @@ class FP8_AttentionBaseOp<string mnemonic> : FP8_DpsOp<mnemonic, [AttrSizedOpera
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$rows);
   let builders = [OpBuilder<(ins "::mlir::ValueRange":$operands, "::mlir::ValueRange":$inputs,
-      "::mlir::ValueRange":$outs, "::llvm::ArrayRef<::mlir::AffineMap>":$maps, "::mlir::ArrayAttr":$sites)>];
+      "::mlir::ValueRange":$outs, "::llvm::ArrayRef<::mlir::AffineMap>":$maps, "::mlir::ArrayAttr":$sites,
+      "::mlir::AffineMapAttr":$visible_keys)>];
   code attentionDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
     /// Returns the maps of all operands, in their order.
@@ -95,6 +96,11 @@ def FP8_AttentionOp : FP8_AttentionBaseOp<"attention"> {
 
     `sites`: what the two matmuls are in the program, for the report.
 
+    `visible_keys`: how many keys a row sees at most, counted from the first one: `(b, h, i, j, d) -> (i + 1)` under a
+    causal mask. It states that the keys behind take no part in the row while all scores are within ±2^24: they
+    change no reduction, and the row is zero there. So code may leave them out. Where a sum underflows, that may turn
+    -0 into +0 or the other way round.
+
     Preconditions: maps of query, key, value and output are projected permutations; the map of an input has key
     dimensions as they are, and functions of outer dimensions; sizes of one dimension agree.
 
@@ -151,7 +157,8 @@ def FP8_AttentionOp : FP8_AttentionBaseOp<"attention"> {
   }];
   let arguments = (ins FP8_FloatTensor:$query, FP8_FloatTensor:$key, FP8_FloatTensor:$value,
     Variadic<AnyRankedTensor>:$inputs, Variadic<AnyRankedTensor>:$outs,
-    AffineMapArrayAttr:$indexing_maps, OptionalAttr<FP8_MatmulSites>:$sites);
+    AffineMapArrayAttr:$indexing_maps, OptionalAttr<FP8_MatmulSites>:$sites,
+    OptionalAttr<AffineMapAttr>:$visible_keys);
   let assemblyFormat = [{
     `ins` `(` $query `,` $key `,` $value `:` type($query) `,` type($key) `,` type($value) `)`
     (`row_ins` `(` $inputs^ `:` type($inputs) `)`)?
@@ -192,6 +199,8 @@ def FP8_AttentionGradOp : FP8_AttentionBaseOp<"attention_grad"> {
     Results: the gradients of query, key and value, then further results as in `fp8.attention`.
 
     `sites`: what the five matmuls are in the program, in the order S, G, value_grad, query_grad, key_grad.
+
+    `visible_keys`: as in `fp8.attention`, for scores within ±2^24 and gradients G within ±2^40.
 
     Preconditions: as for `fp8.attention`; each gradient has the dimensions of its tensor.
 
@@ -245,7 +254,8 @@ def FP8_AttentionGradOp : FP8_AttentionBaseOp<"attention_grad"> {
   }];
   let arguments = (ins FP8_FloatTensor:$query, FP8_FloatTensor:$key, FP8_FloatTensor:$value,
     FP8_FloatTensor:$output_grad, Variadic<AnyRankedTensor>:$inputs, Variadic<AnyRankedTensor>:$outs,
-    AffineMapArrayAttr:$indexing_maps, OptionalAttr<FP8_MatmulSites>:$sites);
+    AffineMapArrayAttr:$indexing_maps, OptionalAttr<FP8_MatmulSites>:$sites,
+    OptionalAttr<AffineMapAttr>:$visible_keys);
   let assemblyFormat = [{
     `ins` `(` $query `,` $key `,` $value `,` $output_grad `:`
               type($query) `,` type($key) `,` type($value) `,` type($output_grad) `)`

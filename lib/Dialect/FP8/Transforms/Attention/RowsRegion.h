@@ -33,6 +33,7 @@ public:
   std::string chooseInputs(llvm::function_ref<bool(const CodeNode *)> isKnown = {});
 
   llvm::ArrayRef<const CodeNode *> getMatmuls() const { return matmuls; }
+  llvm::ArrayRef<const CodeNode *> getOutputs() const { return outputs; }
 
   llvm::SmallVector<RowInput> inputs;
 

@@ -1,10 +1,13 @@
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(fp8-fuse-attention))' | FileCheck %s
 
-// A causal mask is computed in the region from the indices: no tensor of masks is left.
+// A causal mask is computed in the region from the indices: no tensor of masks is left. The operation says what it
+// hides.
+// CHECK: #[[$VISIBLE:.+]] = affine_map<(d0, d1, d2, d3, d4) -> (d1 + 1)>
 // CHECK-LABEL: @causal
 // CHECK-NOT: fp8.matmul site
 // CHECK: fp8.attention ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<2x4x8xf32>, tensor<2x6x8xf32>, tensor<2x6x8xf32>)
 // CHECK-NOT: row_ins
+// CHECK-SAME: visible_keys = #[[$VISIBLE]]}
 // CHECK: ^bb0(%{{.*}}: index, %[[I:.*]]: index, %[[S:.*]]: tensor<6xf32>):
 // CHECK: %[[J:.*]] = linalg.index 0 : index
 // CHECK: arith.cmpi sge, %[[I]], %[[J]] : index

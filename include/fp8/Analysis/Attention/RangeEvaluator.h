@@ -1,0 +1,55 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The range of values that code on elements can have on an area of rows and keys.
+
+#ifndef FP8_ANALYSIS_ATTENTION_RANGEEVALUATOR_H
+#define FP8_ANALYSIS_ATTENTION_RANGEEVALUATOR_H
+
+#include "fp8/Analysis/Attention/ElementCode.h"
+#include "fp8/Analysis/Attention/NumberRanges.h"
+
+namespace fp8 {
+
+/// An area of the scores: indices of keys, and their differences to the index of the row.
+struct ScoreArea {
+  NumberRange key, difference;
+};
+
+class RangeEvaluator {
+public:
+  /// `row` and `key` are indices of `code`, `raw` the nodes whose ranges are given: results of matmuls.
+  RangeEvaluator(const ElementCode &code, unsigned row, unsigned key,
+                 llvm::ArrayRef<std::pair<const CodeNode *, NumberRange>> raw)
+      : code(code), row(row), key(key), raw(raw) {}
+
+  /// Returns the range of `node` on the area. A reduction along keys has the range that it has for a row
+  /// with one of the areas `seen`: a row has a key in one of them.
+  NumberRange compute(const CodeNode *node, const ScoreArea &area);
+  /// Lists an area of which each row has a key: it bounds maxima from below.
+  void addSeen(const ScoreArea &area) { seen.push_back(area); }
+  /// Returns what a reduction combines with its accumulator; null if it does that in an unknown way.
+  static const CodeNode *getAddend(const CodeNode *reduction);
+  ScoreArea everywhere() const;
+
+private:
+  NumberRange visit(const CodeNode *node, const ScoreArea &area);
+  NumberRange visitOperation(const CodeNode *node, const ScoreArea &area);
+  NumberRange compareIntegers(const CodeNode *node, const ScoreArea &area);
+  NumberRange reduce(const CodeNode *node);
+  const CodeNode *skip(const CodeNode *node);
+  NumberRange getIndexRange(mlir::AffineExpr expr, const ScoreArea &area) const;
+  bool isBelowMaximum(const CodeNode *node);
+  bool isSoftmaxAddend(const CodeNode *addend);
+
+  const ElementCode &code;
+  unsigned row, key;
+  llvm::SmallVector<std::pair<const CodeNode *, NumberRange>> raw;
+  llvm::SmallVector<ScoreArea, 2> seen;
+  std::map<std::tuple<const CodeNode *, double, double, double, double>, NumberRange> known;
+};
+
+} // namespace fp8
+
+#endif // FP8_ANALYSIS_ATTENTION_RANGEEVALUATOR_H

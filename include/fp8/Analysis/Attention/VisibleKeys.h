@@ -1,0 +1,31 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How many keys a row of attention sees under its mask.
+
+#ifndef FP8_ANALYSIS_ATTENTION_VISIBLEKEYS_H
+#define FP8_ANALYSIS_ATTENTION_VISIBLEKEYS_H
+
+#include "fp8/Analysis/Attention/ElementCode.h"
+
+namespace fp8 {
+
+/// Row i sees the keys before i + `count`.
+struct VisibleKeys {
+  unsigned row; ///< the index that is i
+  int64_t count;
+};
+
+/// Proves that the keys behind those that a row sees take no part in it, whatever the scores there are,
+/// if they are numbers within ±kMostScore and the gradients of probabilities within ±kMostGradient: rows of
+/// `outputs` are zeros there, and no reduction along keys differs with and without them. Returns the index
+/// and count that leave the fewest keys visible; nothing if no mask limits them. `raw`: the row of scores
+/// and, where there is one, that of gradients. `rows`: the indices that may be i.
+std::optional<VisibleKeys> findVisibleKeys(const ElementCode &code, llvm::ArrayRef<const CodeNode *> raw,
+                                           llvm::ArrayRef<const CodeNode *> outputs,
+                                           llvm::ArrayRef<unsigned> rows, unsigned key);
+
+} // namespace fp8
+
+#endif // FP8_ANALYSIS_ATTENTION_VISIBLEKEYS_H

@@ -1,0 +1,261 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Ranges of the nodes of code on elements. Indices of rows and keys are bounded together, by their
+// difference.
+
+#include "fp8/Analysis/Attention/RangeEvaluator.h"
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace fp8;
+using Kind = CodeNode::Kind;
+
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// More keys than any program has.
+static constexpr double kMostIndices = 0x1p31;
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+ScoreArea RangeEvaluator::everywhere() const {
+  int64_t size = code.getSizes()[key];
+  return {{0, ShapedType::isDynamic(size) ? kMostIndices : static_cast<double>(size) - 1},
+          {-kMostIndices, kMostIndices}};
+}
+
+/// Returns the range of `factor` times a number in `x`.
+static NumberRange scale(double factor, const NumberRange &x) { return multiply({factor, factor}, x); }
+
+static NumberRange intersect(const NumberRange &x, const NumberRange &y) {
+  return {std::max(x.low, y.low), std::min(x.high, y.high)};
+}
+
+/// The parts of the row and the key are bounded together, as by their difference and one of both.
+NumberRange RangeEvaluator::getIndexRange(AffineExpr expr, const ScoreArea &area) const {
+  auto rangeOf = [&](unsigned dim) -> NumberRange {
+    if (dim == key)
+      return area.key;
+    int64_t size = code.getSizes()[dim];
+    return {0, ShapedType::isDynamic(size) ? kMostIndices : static_cast<double>(size) - 1};
+  };
+  unsigned count = code.getSizes().size();
+  SmallVector<int64_t> factors;
+  if (failed(getFlattenedAffineExpr(expr, count, 0, &factors)) || factors.size() != count + 1)
+    return {-kInfinity, kInfinity};
+  NumberRange rest{static_cast<double>(factors.back()), static_cast<double>(factors.back())};
+  for (unsigned dim = 0; dim < count; ++dim)
+    if (dim != row && dim != key)
+      rest = add(rest, scale(factors[dim], rangeOf(dim)));
+  double ofRow = factors[row], ofKey = factors[key];
+  NumberRange both = add(scale(ofRow, rangeOf(row)), scale(ofKey, area.key));
+  both = intersect(both, add(scale(ofRow + ofKey, rangeOf(row)), scale(ofKey, area.difference)));
+  both = intersect(both, add(scale(ofRow + ofKey, area.key), scale(-ofRow, area.difference)));
+  return add(rest, both);
+}
+
+NumberRange RangeEvaluator::compareIntegers(const CodeNode *node, const ScoreArea &area) {
+  using Predicate = arith::CmpIPredicate;
+  AffineExpr lhs = toIndex(node->operands[0]), rhs = toIndex(node->operands[1]);
+  if (!lhs || !rhs)
+    return NumberRange::anyBit();
+  Predicate predicate = cast<arith::CmpIOp>(node->getOperation()).getPredicate();
+  bool isUnsigned =
+      llvm::is_contained({Predicate::ult, Predicate::ule, Predicate::ugt, Predicate::uge}, predicate);
+  if (isUnsigned && (getIndexRange(lhs, area).low < 0 || getIndexRange(rhs, area).low < 0))
+    return NumberRange::anyBit();
+  NumberRange difference = getIndexRange(lhs - rhs, area);
+  static constexpr NumberRange zero{0, 0};
+  switch (predicate) {
+  case Predicate::eq:
+    return compareFloats(arith::CmpFPredicate::OEQ, difference, zero, false);
+  case Predicate::ne:
+    return compareFloats(arith::CmpFPredicate::ONE, difference, zero, false);
+  case Predicate::slt:
+  case Predicate::ult:
+    return compareFloats(arith::CmpFPredicate::OLT, difference, zero, false);
+  case Predicate::sle:
+  case Predicate::ule:
+    return compareFloats(arith::CmpFPredicate::OLE, difference, zero, false);
+  case Predicate::sgt:
+  case Predicate::ugt:
+    return compareFloats(arith::CmpFPredicate::OGT, difference, zero, false);
+  case Predicate::sge:
+  case Predicate::uge:
+    return compareFloats(arith::CmpFPredicate::OGE, difference, zero, false);
+  }
+  llvm_unreachable("all predicates are handled");
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+const CodeNode *RangeEvaluator::getAddend(const CodeNode *reduction) {
+  const CodeNode *body = reduction->operands[1];
+  if (body->operands.size() != 2)
+    return nullptr;
+  auto isAccumulator = [](const CodeNode *node) { return node->kind == Kind::accumulator; };
+  if (isAccumulator(body->operands[0]) == isAccumulator(body->operands[1]))
+    return nullptr;
+  const CodeNode *addend = body->operands[isAccumulator(body->operands[0])];
+  return addend->accumulates ? nullptr : addend;
+}
+
+static bool isMaximum(const CodeNode *reduction) {
+  return reduction->kind == Kind::reduction &&
+         isa_and_nonnull<arith::MaximumFOp, arith::MaxNumFOp>(reduction->operands[1]->getOperation());
+}
+
+/// Looks through casts to wider types, and through selections between two values whose condition is known.
+const CodeNode *RangeEvaluator::skip(const CodeNode *node) {
+  while (true) {
+    bool isSelection =
+        node->kind == Kind::selection || isa_and_nonnull<arith::SelectOp>(node->getOperation());
+    if (isSelection) {
+      NumberRange condition = compute(node->operands[0], everywhere());
+      if (!condition.isExactly(0) && !condition.isExactly(1))
+        return node;
+      node = node->operands[condition.isExactly(1) ? 1 : 2];
+    } else if (isa_and_nonnull<arith::ExtFOp>(node->getOperation())) {
+      node = node->operands[0];
+    } else {
+      return node;
+    }
+  }
+}
+
+/// Returns whether `node` is a number less the maximum of such numbers in the row.
+bool RangeEvaluator::isBelowMaximum(const CodeNode *node) {
+  if (!isa_and_nonnull<arith::SubFOp>(node->getOperation()))
+    return false;
+  const CodeNode *top = skip(node->operands[1]);
+  return isMaximum(top) && top->bound == ArrayRef(key) && getAddend(top) &&
+         skip(getAddend(top)) == skip(node->operands[0]);
+}
+
+/// Returns whether an addend is the exponential of a number less the maximum: that of one key is 1.
+bool RangeEvaluator::isSoftmaxAddend(const CodeNode *addend) {
+  addend = skip(addend);
+  return isa_and_nonnull<math::ExpOp, math::Exp2Op>(addend->getOperation()) &&
+         isBelowMaximum(skip(addend->operands[0]));
+}
+
+NumberRange RangeEvaluator::reduce(const CodeNode *node) {
+  const CodeNode *addend = getAddend(node);
+  if (!addend || node->bound.size() != 1)
+    return NumberRange::unknown();
+  ScoreArea all = everywhere();
+  unsigned bound = node->bound.front();
+  NumberRange start = compute(node->operands[0], all), each = compute(addend, all);
+  int64_t size = code.getSizes()[bound];
+  double count = ShapedType::isDynamic(size) ? kMostIndices : static_cast<double>(size);
+  Operation *combiner = node->operands[1]->getOperation();
+  bool isAny = isa_and_nonnull<arith::OrIOp>(combiner) && node->type.isInteger(1);
+  bool isAll = isa_and_nonnull<arith::AndIOp>(combiner) && node->type.isInteger(1);
+  if (isMaximum(node) || isAny || isAll) {
+    // Of one key each row has the value in an area that is seen.
+    NumberRange result = join(start, each);
+    result.low = isAll ? result.low : start.low;
+    result.high = isAll ? start.high : result.high;
+    for (const ScoreArea &area : seen) {
+      NumberRange known = bound == key ? compute(addend, area) : each;
+      result.low = isAll ? result.low : std::max(result.low, known.low);
+      result.high = isAll ? std::min(result.high, known.high) : result.high;
+    }
+    return result;
+  }
+  if (!isa_and_nonnull<arith::AddFOp>(combiner) || !each.isFinite())
+    return NumberRange::unknown();
+  // The error of adding many numbers grows with their number, and stays below the sum of their magnitudes.
+  NumberRange sum = add(start, {2 * count * std::min(each.low, 0.0), 2 * count * std::max(each.high, 0.0)});
+  if (bound == key && start.isExactly(0) && each.low >= 0 && isSoftmaxAddend(addend))
+    sum.low = 0.9;
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+static NumberRange select(const NumberRange &condition, const NumberRange &yes, const NumberRange &no) {
+  return condition.isExactly(1) ? yes : condition.isExactly(0) ? no : join(yes, no);
+}
+
+NumberRange RangeEvaluator::visitOperation(const CodeNode *node, const ScoreArea &area) {
+  Operation *op = node->getOperation();
+  if (isa<arith::CmpIOp>(op))
+    return compareIntegers(node, area);
+  SmallVector<NumberRange> x =
+      llvm::map_to_vector(node->operands, [&](const CodeNode *operand) { return compute(operand, area); });
+  if (auto compare = dyn_cast<arith::CmpFOp>(op))
+    return compareFloats(compare.getPredicate(), x[0], x[1], node->operands[0] == node->operands[1]);
+  if (isa<arith::SelectOp>(op))
+    return select(x[0], x[1], x[2]);
+  if (node->type.isInteger(1) && isa<arith::AndIOp>(op))
+    return {std::min(x[0].low, x[1].low), std::min(x[0].high, x[1].high)};
+  if (node->type.isInteger(1) && isa<arith::OrIOp>(op))
+    return {std::max(x[0].low, x[1].low), std::max(x[0].high, x[1].high)};
+  if (node->type.isInteger(1) && isa<arith::XOrIOp>(op))
+    return x[1].isExactly(1) ? add({1, 1}, negate(x[0])) : x[1].isExactly(0) ? x[0] : NumberRange::anyBit();
+  if (isa<arith::UIToFPOp, arith::ExtUIOp>(op) && node->operands[0]->type.isInteger(1))
+    return x[0];
+  if (isa<arith::SIToFPOp>(op))
+    if (AffineExpr index = toIndex(node->operands[0]))
+      return widen(getIndexRange(index, area), node->type);
+  if (isa<FloatType>(node->type))
+    if (std::optional<NumberRange> range = computeFloat(op, x)) {
+      if (isBelowMaximum(node))
+        range->high = std::min(range->high, 0.0);
+      return *range;
+    }
+  return NumberRange::unknown();
+}
+
+NumberRange RangeEvaluator::visit(const CodeNode *node, const ScoreArea &area) {
+  for (auto &[element, range] : raw)
+    if (node->kind == Kind::element && node->value == element->value)
+      return range;
+  switch (node->kind) {
+  case Kind::index:
+    return getIndexRange(node->at[0], area);
+  case Kind::constant:
+  case Kind::element: {
+    std::optional<ScalarValue> number;
+    if (Attribute constant = node->constant; constant || matchPattern(node->value, m_Constant(&constant)))
+      number = getScalarValue(constant);
+    if (!number)
+      return node->type.isInteger(1) ? NumberRange::anyBit() : NumberRange::unknown();
+    double value = std::holds_alternative<double>(*number) ? std::get<double>(*number)
+                   : node->type.isInteger(1) ? static_cast<double>(std::get<APInt>(*number).getZExtValue())
+                                             : static_cast<double>(std::get<APInt>(*number).getSExtValue());
+    return std::isnan(value) ? NumberRange::unknown() : NumberRange{value, value};
+  }
+  case Kind::selection:
+    return select(compute(node->operands[0], area), compute(node->operands[1], area),
+                  compute(node->operands[2], area));
+  case Kind::reduction:
+    return reduce(node);
+  case Kind::accumulator:
+    return NumberRange::unknown();
+  case Kind::operation:
+    return visitOperation(node, area);
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+NumberRange RangeEvaluator::compute(const CodeNode *node, const ScoreArea &area) {
+  std::tuple place{node, area.key.low, area.key.high, area.difference.low, area.difference.high};
+  if (auto found = known.find(place); found != known.end())
+    return found->second;
+  NumberRange range = visit(node, area);
+  known.emplace(place, range);
+  return range;
+}
