@@ -71,10 +71,17 @@ def DecomposeAttention : Pass<"fp8-decompose-attention", "mlir::func::FuncOp"> {
     Before: `fp8.attention` and `fp8.attention_grad` on tensors.
     After: `fp8.matmul`s, and between them an `scf.forall` over the rows of scores, marked `fp8.row_elements`,
     whose body is the region's code. Where the temporaries of a row are of unknown size, or larger than the target's
-    limit (`getMaxRowBytes`), the region's operations work on all rows in place of a loop. Where the rows together have more scores than the target wants in
-    memory (`getScoreBlockElements`), `scf.for`s run one block of rows after the other: one index of the first outer
-    dimensions, a part of the next, all of the others. Scores, probabilities and their gradients are tensors
-    of a block.
+    limit (`getMaxRowBytes`), the region's operations work on all rows in place of a loop. Where the rows together have
+    more scores than the target wants in memory (`getScoreBlockElements`), `scf.for`s run one block of rows after the
+    other: one index of the first outer dimensions, a part of the next, all of the others. Scores, probabilities and
+    their gradients are tensors of a block.
+
+    Outer dimensions of which every result has a part of its own, such as batch and heads, are tasks: an `scf.forall`,
+    marked `fp8.tasks`, runs the blocks of each on one thread. Where all sizes are known, and scores are not few.
+
+    With `visible_keys` a block has the keys that its last row sees: matmuls and rows are of that size, a number known
+    at run time, and memory is that of all keys. The attribute speaks for bounded operands, so that the operands'
+    magnitudes are taken first; if they are too large, or not numbers, blocks have all keys.
 
     The bits are those of the whole matmuls. A gradient that is summed over the rows of several blocks is a tensor
     of f32 zeros first; each block's matmul resumes its sums, and they are rounded in the end. Where blocks would

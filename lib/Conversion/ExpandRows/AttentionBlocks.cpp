@@ -17,6 +17,14 @@ using namespace fp8::detail;
 /// Blocks of more rows are multiples of so many, to be whole tiles of a matmul.
 static constexpr int64_t kWholeRows = 64;
 
+/// Blocks that divide rows which see a part of the keys.
+static constexpr int64_t kLeastParts = 4, kMostParts = 16;
+
+/// Scores of a block of a task: with their gradients they stay in the caches of a core.
+static constexpr int64_t kTaskElements = 1 << 18;
+/// Scores below which all threads together are faster than tasks.
+static constexpr int64_t kLeastTaskScores = 1 << 14;
+
 /// The number of keys that blocks are made for where it is not known.
 static constexpr int64_t kAssumedKeys = 2048;
 
@@ -74,17 +82,47 @@ bool AttentionDecomposer<Op>::fitsLoop() {
          llvm::none_of(dims.keys, [&](unsigned dim) { return ShapedType::isDynamic(ranges[dim]); });
 }
 
+/// Chooses the dimensions whose indices are independent tasks, such as batch and heads: each has several, and
+/// a part of every result of its own. There are none if a size is not known, if the target wants all scores
+/// in memory, or if they are so few that threads gain nothing.
+template <typename Op>
+SmallVector<unsigned> AttentionDecomposer<Op>::chooseTasks(int64_t blockElements) const {
+  SmallVector<unsigned> chosen;
+  if (blockElements == std::numeric_limits<int64_t>::max() || llvm::any_of(ranges, ShapedType::isDynamic))
+    return chosen;
+  // Queries are the most rows that read one key.
+  std::optional<unsigned> queries;
+  for (unsigned dim : dims.outer)
+    if (!maps[1].isFunctionOfDim(dim) && (!queries || ranges[dim] >= ranges[*queries]))
+      queries = dim;
+  int64_t scores = countRowElements();
+  for (unsigned dim : dims.outer) {
+    scores *= ranges[dim];
+    if (dim != queries && ranges[dim] > 1 &&
+        llvm::all_of(outMaps, [&](AffineMap map) { return map.isFunctionOfDim(dim); }))
+      chosen.push_back(dim);
+  }
+  return scores < std::min(blockElements, kLeastTaskScores) ? SmallVector<unsigned>() : chosen;
+}
+
 /// Chooses blocks of whole outer dimensions from the last one on, and of a part of the next. Returns nullopt
-/// if they can be one block.
+/// if they can be one block. Tasks have blocks of their own.
 template <typename Op>
 std::optional<Blocks> AttentionDecomposer<Op>::chooseBlocks(int64_t blockElements) const {
   if (blockElements == std::numeric_limits<int64_t>::max())
     return std::nullopt;
+  if (!tasks.empty())
+    blockElements = std::min(blockElements, kTaskElements);
   int64_t most = std::max<int64_t>(1, blockElements / std::max<int64_t>(countRowElements(), 1));
   for (unsigned i = dims.outer.size(); i-- > 0;) {
+    if (isTask(dims.outer[i]))
+      continue;
     int64_t size = ranges[dims.outer[i]];
     if (ShapedType::isDynamic(size))
       return Blocks{i, most};
+    // Blocks of fewer rows leave out more keys.
+    if (limit && limit->row == dims.outer[i] && size >= kLeastParts * kWholeRows)
+      most = std::min(most, std::max(kWholeRows, size / kMostParts));
     if (size > most) {
       int64_t even = llvm::divideCeil(size, llvm::divideCeil(size, most));
       int64_t whole = llvm::alignTo(even, kWholeRows);
@@ -157,11 +195,20 @@ Value AttentionDecomposer<Op>::insert(OpBuilder &b, Value part, const Mapped &ma
   return inserted;
 }
 
+/// Returns memory for scores of the block, that of all keys, cut to those that are `seen`.
 template <typename Op>
-Value AttentionDecomposer<Op>::emptyScores(OpBuilder &b, Type element, const Box &box) {
-  SmallVector<OpFoldResult> sizes =
-      llvm::map_to_vector(scoreDims(), [&](unsigned dim) { return box.sizes[dim]; });
-  return tensor::EmptyOp::create(b, loc, sizes, element);
+Value AttentionDecomposer<Op>::emptyScores(OpBuilder &b, Type element, const Box &box, const Box &seen) {
+  SmallVector<OpFoldResult> sizes, cut;
+  for (unsigned dim : scoreDims()) {
+    sizes.push_back(box.sizes[dim]);
+    cut.push_back(seen.sizes[dim]);
+  }
+  Value empty = tensor::EmptyOp::create(b, loc, sizes, element);
+  if (!isLimited(seen))
+    return empty;
+  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)),
+      strides(sizes.size(), b.getIndexAttr(1));
+  return tensor::ExtractSliceOp::create(b, loc, empty, offsets, cut, strides);
 }
 
 /// Creates matmul `number`, in the dimensions that its tensors have.
@@ -190,26 +237,27 @@ Value AttentionDecomposer<Op>::multiply(OpBuilder &b, unsigned number, const Map
   return MatmulOp::create(b, loc, {lhs.tensor, rhs.tensor, out.tensor}, properties).getResult(0);
 }
 
-/// Creates the matmul of two operands whose sums are scores of the block.
+/// Creates the matmul of two operands whose sums are scores of the block, for the keys that are `seen`.
 template <typename Op>
 Value AttentionDecomposer<Op>::multiplyScores(OpBuilder &b, unsigned number, unsigned lhs, unsigned rhs,
-                                              Type element, const Box &box) {
-  Mapped left{slice(b, {op->getOperand(lhs), maps[lhs]}, box), maps[lhs]};
-  Mapped right{slice(b, {op->getOperand(rhs), maps[rhs]}, box), maps[rhs]};
-  return multiply(b, number, left, right, {emptyScores(b, element, box), selectDims(scoreDims())},
+                                              Type element, const Box &box, const Box &seen) {
+  Mapped left{slice(b, {op->getOperand(lhs), maps[lhs]}, seen), maps[lhs]};
+  Mapped right{slice(b, {op->getOperand(rhs), maps[rhs]}, seen), maps[rhs]};
+  return multiply(b, number, left, right, {emptyScores(b, element, box, seen), selectDims(scoreDims())},
                   /*resume=*/false);
 }
 
 /// Creates the matmul of the block's `scores` and an operand, as the block's part of a result, or as the
 /// sums so far of such a part. Returns `out` with the part.
 template <typename Op>
-Value AttentionDecomposer<Op>::multiplyInto(OpBuilder &b, unsigned number, const Mapped &scores,
-                                            unsigned operand, unsigned result, Value out, const Box &box) {
+Value AttentionDecomposer<Op>::multiplyInto(OpBuilder &b, unsigned number, Value scores, unsigned operand,
+                                            unsigned result, Value out, const Box &seen) {
   Mapped whole{out, outMaps[result]};
-  Mapped factor{slice(b, {op->getOperand(operand), maps[operand]}, box), maps[operand]};
-  Mapped part{slice(b, whole, box), outMaps[result]};
-  Value matmul = multiply(b, number, scores, factor, part, isSummedOverBlocks(outMaps[result]));
-  return insert(b, matmul, whole, box);
+  Mapped rows{scores, selectDims(scoreDims())};
+  Mapped factor{slice(b, {op->getOperand(operand), maps[operand]}, seen), maps[operand]};
+  Mapped part{slice(b, whole, seen), outMaps[result]};
+  Value matmul = multiply(b, number, rows, factor, part, isSummedOverBlocks(outMaps[result]));
+  return insert(b, matmul, whole, seen);
 }
 
 template class fp8::detail::AttentionDecomposer<AttentionOp>;

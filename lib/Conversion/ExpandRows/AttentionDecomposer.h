@@ -8,6 +8,7 @@
 #define FP8_LIB_CONVERSION_EXPANDROWS_ATTENTIONDECOMPOSER_H
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace fp8::detail {
@@ -30,8 +31,16 @@ struct Blocks {
   int64_t size;
 };
 
+/// The rows of a block see the keys before the index of the last one + `count`.
+struct Limit {
+  unsigned row; ///< the outer dimension of that index
+  int64_t count;
+  mlir::Value isValid; ///< whether the operands are such that this holds; else they see all keys
+};
+
 /// Decomposes one operation. Its methods are defined in AttentionBlocks.cpp (dimensions, blocks, matmuls),
-/// AttentionRows.cpp (the code of rows) and DecomposeAttention.cpp (loops over blocks).
+/// AttentionKeys.cpp (the keys that a block sees), AttentionRows.cpp (the code of rows) and
+/// DecomposeAttention.cpp (loops over blocks).
 template <typename Op>
 class AttentionDecomposer {
 public:
@@ -52,29 +61,40 @@ private:
   bool fitsLoop();
 
   std::optional<Blocks> chooseBlocks(int64_t blockElements) const;
+  mlir::SmallVector<unsigned> chooseTasks(int64_t blockElements) const;
+  bool isTask(unsigned dim) const { return llvm::is_contained(tasks, dim); }
+  std::optional<Limit> chooseLimit();
+  mlir::Value checkOperands();
+  Box limitKeys(mlir::OpBuilder &b, const Box &box);
+  bool isLimited(const Box &seen) const;
   bool isSplit(unsigned dim) const;
   bool isSummedOverBlocks(mlir::AffineMap map) const;
   bool canResume(unsigned result);
 
   mlir::Value slice(mlir::OpBuilder &b, const Mapped &mapped, const Box &box);
   mlir::Value insert(mlir::OpBuilder &b, mlir::Value part, const Mapped &mapped, const Box &box);
-  mlir::Value emptyScores(mlir::OpBuilder &b, mlir::Type element, const Box &box);
+  mlir::Value emptyScores(mlir::OpBuilder &b, mlir::Type element, const Box &box, const Box &seen);
   mlir::Value multiply(mlir::OpBuilder &b, unsigned number, const Mapped &lhs, const Mapped &rhs,
                        const Mapped &out, bool resume);
   mlir::Value multiplyScores(mlir::OpBuilder &b, unsigned number, unsigned lhs, unsigned rhs,
-                             mlir::Type element, const Box &box);
-  mlir::Value multiplyInto(mlir::OpBuilder &b, unsigned number, const Mapped &scores, unsigned operand,
-                           unsigned result, mlir::Value out, const Box &box);
+                             mlir::Type element, const Box &box, const Box &seen);
+  mlir::Value multiplyInto(mlir::OpBuilder &b, unsigned number, mlir::Value scores, unsigned operand,
+                           unsigned result, mlir::Value out, const Box &seen);
 
   mlir::SmallVector<mlir::Value> runRow(mlir::OpBuilder &b, mlir::ValueRange position,
-                                        mlir::ArrayRef<mlir::Value> matmuls, const Box &box);
+                                        mlir::ArrayRef<mlir::Value> matmuls,
+                                        mlir::ArrayRef<mlir::Value> slots, const Box &seen);
+  void cloneLimited(mlir::OpBuilder &b, mlir::Operation &inner, mlir::IRMapping &mapping,
+                    mlir::ArrayRef<mlir::Value> slots, const Box &seen);
   mlir::SmallVector<mlir::Value> runRows(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> matmuls,
-                                         mlir::ValueRange further, const Box &box);
+                                         mlir::ValueRange further, const Box &box, const Box &seen);
   mlir::AffineMap mapToPart(mlir::AffineMap map) const;
   mlir::FailureOr<mlir::SmallVector<mlir::Value>>
   liftRows(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> matmuls, mlir::ValueRange further, const Box &box);
   mlir::SmallVector<mlir::Value> runBlock(mlir::OpBuilder &b, mlir::ValueRange outs, const Box &box);
   mlir::SmallVector<mlir::Value> runOuter(mlir::OpBuilder &b, unsigned outer, mlir::ValueRange outs, Box box);
+  mlir::SmallVector<mlir::Value> runBlocks(mlir::OpBuilder &b, mlir::ValueRange outs, const Box &box);
+  mlir::SmallVector<mlir::Value> runTasks(mlir::ValueRange outs, Box box);
   mlir::SmallVector<mlir::Value> runCut(mlir::OpBuilder &b, mlir::ValueRange outs, Box box);
   mlir::SmallVector<mlir::Value> buildLoop(
       mlir::OpBuilder &b, mlir::OpFoldResult end, int64_t step, mlir::ValueRange outs,
@@ -89,8 +109,10 @@ private:
   mlir::SmallVector<mlir::AffineMap> maps, outMaps;
   mlir::SmallVector<int64_t> ranges;
   AttentionDims dims;
-  std::optional<Blocks> blocks; ///< none: all rows are one block
-  bool isLoop = true;           ///< whether a loop runs the code of the rows
+  mlir::SmallVector<unsigned> tasks; ///< outer dimensions whose indices are independent tasks
+  std::optional<Blocks> blocks;      ///< none: all rows, of a task if there are tasks, are one block
+  std::optional<Limit> limit;        ///< none: rows see all keys
+  bool isLoop = true;                ///< whether a loop runs the code of the rows
   bool hasFailed = false;
 };
 

@@ -17,17 +17,45 @@ using namespace mlir;
 using namespace fp8;
 using namespace fp8::detail;
 
-/// Copies the code of the row at `position` of the block. Returns what it yields.
+/// Copies an operation of the code of rows, whose rows have the keys that are `seen`: memory for a whole row
+/// is cut to them, and that of rows which the code yields are `slots`.
+template <typename Op>
+void AttentionDecomposer<Op>::cloneLimited(OpBuilder &b, Operation &inner, IRMapping &mapping,
+                                           ArrayRef<Value> slots, const Box &seen) {
+  Operation *clone = b.clone(inner, mapping);
+  auto structured = dyn_cast<DestinationStyleOpInterface>(clone);
+  for (auto [i, result] : llvm::enumerate(clone->getResults())) {
+    auto row = dyn_cast<RankedTensorType>(result.getType());
+    if (!row || row.getRank() == 0)
+      continue;
+    if (!structured) {
+      OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
+      mapping.map(inner.getResult(i),
+                  tensor::ExtractSliceOp::create(b, loc, result, zero, seen.sizes[dims.keys.front()], one)
+                      .getResult());
+      continue;
+    }
+    OpOperand *init = structured.getDpsInitOperand(i);
+    ValueRange yielded = op.getYield()->getOperands().take_front(slots.size());
+    auto place = llvm::find(yielded, inner.getResult(i));
+    if (place != yielded.end() && inner.getOperand(init->getOperandNumber()).getDefiningOp<tensor::EmptyOp>())
+      init->set(slots[std::distance(yielded.begin(), place)]);
+    result.setType(init->get().getType());
+  }
+}
+
+/// Copies the code of the row at `position` of the block. Returns what it yields. `slots`: the parts of the
+/// block's memory for the rows that matmuls read.
 template <typename Op>
 SmallVector<Value> AttentionDecomposer<Op>::runRow(OpBuilder &b, ValueRange position, ArrayRef<Value> matmuls,
-                                                   const Box &box) {
+                                                   ArrayRef<Value> slots, const Box &seen) {
   SmallVector<OpFoldResult> indices(ranges.size(), b.getIndexAttr(0)), inBlock(indices);
   AffineExpr sum = b.getAffineDimExpr(0) + b.getAffineDimExpr(1);
   IRMapping mapping;
   Block &body = op.getRows().front();
   for (auto [argument, dim, index] : llvm::zip(body.getArguments(), dims.outer, position)) {
     inBlock[dim] = index;
-    indices[dim] = affine::makeComposedFoldedAffineApply(b, loc, sum, {box.offsets[dim], index});
+    indices[dim] = affine::makeComposedFoldedAffineApply(b, loc, sum, {seen.offsets[dim], index});
     mapping.map(argument, getValueOrCreateConstantIndexOp(b, loc, indices[dim]));
   }
   auto readPart = [&](Value tensor, AffineMap map, ArrayRef<OpFoldResult> at, Type type) -> Value {
@@ -37,9 +65,11 @@ SmallVector<Value> AttentionDecomposer<Op>::runRow(OpBuilder &b, ValueRange posi
       bool isKey = dim && llvm::is_contained(dims.keys, dim.getPosition());
       offsets.push_back(
           affine::makeComposedFoldedAffineApply(b, loc, AffineMap::get(ranges.size(), 0, expr), at));
-      sizes.push_back(b.getIndexAttr(isKey ? ranges[dim.getPosition()] : 1));
+      sizes.push_back(isKey ? seen.sizes[dim.getPosition()] : b.getIndexAttr(1));
     }
     auto row = dyn_cast<RankedTensorType>(type);
+    if (row && isLimited(seen))
+      row = RankedTensorType::get(ShapedType::kDynamic, row.getElementType());
     if (!row)
       return tensor::ExtractOp::create(b, loc, tensor, getValueOrCreateConstantIndexOp(b, loc, offsets));
     return tensor::ExtractSliceOp::create(b, loc, row, tensor, offsets, sizes, strides);
@@ -54,19 +84,22 @@ SmallVector<Value> AttentionDecomposer<Op>::runRow(OpBuilder &b, ValueRange posi
     mapping.map(argument, readPart(input, map, indices, argument.getType()));
   }
   for (Operation &inner : body.without_terminator())
-    b.clone(inner, mapping);
+    if (isLimited(seen))
+      cloneLimited(b, inner, mapping, slots, seen);
+    else
+      b.clone(inner, mapping);
   return llvm::map_to_vector(op.getYield()->getOperands(),
                              [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
 /// Runs the rows of the block. Returns the rows that matmuls read, as tensors of the block, then `further`
-/// results with the parts of the block.
+/// results with the parts of the block. The rows have the keys that are `seen`, and no values behind.
 template <typename Op>
 SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value> matmuls, ValueRange further,
-                                                    const Box &box) {
+                                                    const Box &box, const Box &seen) {
   SmallVector<Value> shared;
   for (unsigned i = 0; i < Op::kNumMatmulRows; ++i)
-    shared.push_back(emptyScores(b, getElementTypeOrSelf(op.getYield()->getOperand(i)), box));
+    shared.push_back(emptyScores(b, getElementTypeOrSelf(op.getYield()->getOperand(i)), box, seen));
   llvm::append_range(shared, further);
   SmallVector<OpFoldResult> counts =
       llvm::map_to_vector(dims.outer, [&](unsigned dim) { return box.sizes[dim]; });
@@ -74,15 +107,13 @@ SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value
   loop->setAttr(kRowElementsAttrName, b.getI64IntegerAttr(countRowElements()));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> yielded = runRow(b, loop.getInductionVars(), matmuls, box);
-
   AffineMap scores = selectDims(scoreDims());
   AffineExpr sum = b.getAffineDimExpr(0) + b.getAffineDimExpr(1);
-  for (auto [i, value, argument] : llvm::enumerate(yielded, loop.getRegionIterArgs())) {
-    bool ofBlock = i < Op::kNumMatmulRows;
+  SmallVector<Value> slots;
+  for (auto [i, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
+    bool ofBlock = i < Op::kNumMatmulRows, isRow = false;
     AffineMap map = ofBlock ? scores : outMaps[Op::kNumMainResults + i - Op::kNumMatmulRows];
     SmallVector<OpFoldResult> offsets, sizes, strides(map.getNumResults(), b.getIndexAttr(1));
-    SmallVector<int64_t> kept;
     for (AffineExpr expr : map.getResults()) {
       auto dim = dyn_cast<AffineDimExpr>(expr);
       const auto *outer = dim ? llvm::find(dims.outer, dim.getPosition()) : dims.outer.end();
@@ -93,18 +124,29 @@ SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value
       if (outer != dims.outer.end() && !ofBlock)
         offset = affine::makeComposedFoldedAffineApply(b, loc, sum, {box.offsets[dim.getPosition()], offset});
       offsets.push_back(offset);
-      sizes.push_back(b.getIndexAttr(isKey ? ranges[dim.getPosition()] : 1));
-      if (isKey)
-        kept.push_back(ranges[dim.getPosition()]);
+      sizes.push_back(isKey ? seen.sizes[dim.getPosition()] : b.getIndexAttr(1));
+      isRow |= isKey;
     }
-    Value part = value;
-    if (kept.empty()) {
-      auto scalar = RankedTensorType::get({}, getElementTypeOrSelf(argument));
-      Value slot = tensor::ExtractSliceOp::create(b, loc, scalar, argument, offsets, sizes, strides);
-      part = tensor::InsertOp::create(b, loc, value, slot, ValueRange());
-    }
+    Type element = getElementTypeOrSelf(argument);
+    Type part = op.getYield()->getOperand(i).getType();
+    if (!isRow)
+      part = RankedTensorType::get({}, element);
+    else if (isLimited(seen))
+      part = RankedTensorType::get(ShapedType::kDynamic, element);
+    slots.push_back(tensor::ExtractSliceOp::create(b, loc, cast<RankedTensorType>(part), argument, offsets,
+                                                   sizes, strides));
+  }
+  SmallVector<Value> yielded =
+      runRow(b, loop.getInductionVars(), matmuls, ArrayRef(slots).take_front(Op::kNumMatmulRows), seen);
+  for (auto [value, argument, slot] : llvm::zip_equal(yielded, loop.getRegionIterArgs(), slots)) {
+    auto part = slot.getDefiningOp<tensor::ExtractSliceOp>();
+    if (!isa<RankedTensorType>(value.getType()))
+      value = tensor::InsertOp::create(b, loc, value, slot, ValueRange());
     OpBuilder atEnd = OpBuilder::atBlockEnd(loop.getTerminator().getBody());
-    tensor::ParallelInsertSliceOp::create(atEnd, loc, part, argument, offsets, sizes, strides);
+    tensor::ParallelInsertSliceOp::create(atEnd, loc, value, argument, part.getMixedOffsets(),
+                                          part.getMixedSizes(), part.getMixedStrides());
+    if (part->use_empty())
+      part->erase();
   }
   return SmallVector<Value>(loop.getResults());
 }

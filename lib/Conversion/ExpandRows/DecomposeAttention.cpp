@@ -9,6 +9,7 @@
 
 #include "AttentionDecomposer.h"
 #include "fp8/Conversion/Passes.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,28 +26,28 @@ template <typename Op>
 SmallVector<Value> AttentionDecomposer<Op>::runBlock(OpBuilder &b, ValueRange outs, const Box &box) {
   SmallVector<Value> matmuls;
   auto elementOf = [&](unsigned i) { return getElementTypeOrSelf(op.getMatmulRow(i)); };
-  matmuls.push_back(multiplyScores(b, 0, 0, 1, elementOf(0), box));
+  Box seen = limitKeys(b, box);
+  matmuls.push_back(multiplyScores(b, 0, 0, 1, elementOf(0), box, seen));
   if constexpr (isGrad)
-    matmuls.push_back(multiplyScores(b, 1, 3, 2, elementOf(1), box));
+    matmuls.push_back(multiplyScores(b, 1, 3, 2, elementOf(1), box, seen));
   ValueRange further = outs.drop_front(Op::kNumMainResults);
   SmallVector<Value> rows;
   if (isLoop) {
-    rows = runRows(b, matmuls, further, box);
+    rows = runRows(b, matmuls, further, box, seen);
   } else if (FailureOr<SmallVector<Value>> lifted = liftRows(b, matmuls, further, box); succeeded(lifted)) {
     rows = *lifted;
   } else {
     hasFailed = true;
     return SmallVector<Value>(outs);
   }
-  AffineMap scores = selectDims(scoreDims());
   SmallVector<Value> results;
   if constexpr (isGrad) {
-    Value valueGrad = multiplyInto(b, 2, {rows[0], scores}, 3, 2, outs[2], box);
-    results.push_back(multiplyInto(b, 3, {rows[1], scores}, 1, 0, outs[0], box));
-    results.push_back(multiplyInto(b, 4, {rows[1], scores}, 0, 1, outs[1], box));
+    Value valueGrad = multiplyInto(b, 2, rows[0], 3, 2, outs[2], seen);
+    results.push_back(multiplyInto(b, 3, rows[1], 1, 0, outs[0], seen));
+    results.push_back(multiplyInto(b, 4, rows[1], 0, 1, outs[1], seen));
     results.push_back(valueGrad);
   } else {
-    results.push_back(multiplyInto(b, 1, {rows[0], scores}, 2, 0, outs[0], box));
+    results.push_back(multiplyInto(b, 1, rows[0], 2, 0, outs[0], seen));
   }
   llvm::append_range(results, ArrayRef(rows).drop_front(Op::kNumMatmulRows));
   return results;
@@ -106,7 +107,7 @@ SmallVector<Value> AttentionDecomposer<Op>::runOuter(OpBuilder &b, unsigned oute
   if (outer == blocks->cut)
     return runCut(b, outs, box);
   unsigned dim = dims.outer[outer];
-  OpFoldResult size = sizeOf(dim);
+  OpFoldResult size = box.sizes[dim]; // 1 in a task
   box.sizes[dim] = b.getIndexAttr(1);
   if (isOneInteger(size))
     return runOuter(b, outer + 1, outs, box);
@@ -114,6 +115,39 @@ SmallVector<Value> AttentionDecomposer<Op>::runOuter(OpBuilder &b, unsigned oute
     box.offsets[dim] = index;
     return runOuter(inner, outer + 1, carried, box);
   });
+}
+
+template <typename Op>
+SmallVector<Value> AttentionDecomposer<Op>::runBlocks(OpBuilder &b, ValueRange outs, const Box &box) {
+  return blocks ? runOuter(b, 0, outs, box) : runBlock(b, outs, box);
+}
+
+/// Runs the blocks of each task in order, and tasks on several threads.
+template <typename Op>
+SmallVector<Value> AttentionDecomposer<Op>::runTasks(ValueRange outs, Box box) {
+  SmallVector<OpFoldResult> counts = llvm::map_to_vector(tasks, [&](unsigned dim) { return box.sizes[dim]; });
+  auto loop = scf::ForallOp::create(rewriter, loc, counts, outs, /*mapping=*/std::nullopt);
+  loop->setAttr(kTasksAttrName, rewriter.getUnitAttr());
+  loop->setAttr(kComputesAttrName, rewriter.getStringAttr(isGrad ? "attention_grad" : "attention"));
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(loop.getBody());
+  for (auto [dim, index] : llvm::zip_equal(tasks, loop.getInductionVars())) {
+    box.offsets[dim] = index;
+    box.sizes[dim] = rewriter.getIndexAttr(1);
+  }
+  SmallVector<Value> results = runBlocks(rewriter, loop.getRegionIterArgs(), box);
+  Box part{SmallVector<OpFoldResult>(ranges.size(), rewriter.getIndexAttr(0)), {}};
+  for (unsigned dim : llvm::seq<unsigned>(ranges.size())) {
+    part.offsets[dim] = isTask(dim) ? box.offsets[dim] : part.offsets[dim];
+    part.sizes.push_back(isTask(dim) ? box.sizes[dim] : sizeOf(dim));
+  }
+  for (auto [result, argument, map] : llvm::zip_equal(results, loop.getRegionIterArgs(), outMaps)) {
+    auto own = slice(rewriter, {result, map}, part).template getDefiningOp<tensor::ExtractSliceOp>();
+    OpBuilder atEnd = OpBuilder::atBlockEnd(loop.getTerminator().getBody());
+    tensor::ParallelInsertSliceOp::create(atEnd, loc, own, argument, own.getMixedOffsets(),
+                                          own.getMixedSizes(), own.getMixedStrides());
+  }
+  return SmallVector<Value>(loop.getResults());
 }
 
 /// Returns the tensor that blocks write a result to: `outs`, or zeros in f32 that sums begin with.
@@ -150,17 +184,28 @@ template <typename Op>
 LogicalResult AttentionDecomposer<Op>::run(int64_t blockElements) {
   rewriter.setInsertionPoint(op);
   isLoop = fitsLoop();
+  limit = chooseLimit();
+  tasks = chooseTasks(blockElements);
   blocks = chooseBlocks(blockElements);
+  bool cannotDivide = false;
   for (unsigned i = 0; i < Op::kNumMainResults; ++i)
     if (isSummedOverBlocks(outMaps[i]) && !canResume(i))
-      blocks.reset();
+      cannotDivide = true;
+  if (cannotDivide) {
+    blocks.reset();
+    tasks.clear();
+  }
+  if (limit && blocks && isSplit(limit->row))
+    limit->isValid = checkOperands();
+  else
+    limit.reset();
   Box box{SmallVector<OpFoldResult>(ranges.size(), rewriter.getIndexAttr(0)), {}};
   for (unsigned dim : llvm::seq<unsigned>(ranges.size()))
     box.sizes.push_back(sizeOf(dim));
   SmallVector<Value> results;
   for (unsigned i = 0; i < op.getOuts().size(); ++i)
     results.push_back(begin(i));
-  results = blocks ? runOuter(rewriter, 0, results, box) : runBlock(rewriter, results, box);
+  results = tasks.empty() ? runBlocks(rewriter, results, box) : runTasks(results, box);
   if (hasFailed)
     return failure();
   for (auto [i, result] : llvm::enumerate(results))

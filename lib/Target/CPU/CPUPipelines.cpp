@@ -30,12 +30,14 @@ void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
   addStageVerifier(manager, "bufferize"); // upstream's passes crash on loops over tensors
   manager.addNestedPass<func::FuncOp>(createOverlapCollectives());
   manager.addNestedPass<func::FuncOp>(createParallelizeRows());
+  manager.addNestedPass<func::FuncOp>(createParallelizeTasks());
   // Sequential: kernels use all cores themselves, and the workspace is planned for one at a time.
   manager.addPass(createForallToForLoopPass());
   manager.addPass(createExpandScaling());
   manager.addPass(createConvertFP8ToLinalg());
   manager.addPass(createExpandCasts());
   manager.addPass(createSymbolDCEPass()); // functions of recipes are inlined now
+  manager.addNestedPass<func::FuncOp>(createGiveTasksMemory());
   addStageVerifier(manager, "kernels");
 }
 
@@ -104,6 +106,7 @@ void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &opt
   functions.addPass(createCSEPass());
   functions.addPass(createSplitSums());
   functions.addPass(createInterleaveRows());
+  functions.addPass(createSerializeTasks());
   functions.addPass(createConvertComplexToStandardPass());
   addMathPasses(functions, options.math);
   addNarrowFloatPasses(functions);

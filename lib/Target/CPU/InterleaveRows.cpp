@@ -7,6 +7,7 @@
 // in a loop.
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Target/CPU/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,12 +30,15 @@ static constexpr int64_t kMostRows = 8;
 /// Groups of rows that are left for threads.
 static constexpr int64_t kLeastGroups = 16;
 
-/// Returns whether `op` is a loop of constant length that does nothing but add to elements of memory, or take
-/// their maximum or minimum.
-static bool isChain(Operation *op) {
+/// Returns whether `op` is a loop of the same length for each of the `rows` that does nothing but add to
+/// elements of memory, or take their maximum or minimum.
+static bool isChain(Operation *op, scf::ParallelOp rows) {
   auto loop = dyn_cast<scf::ForOp>(op);
-  if (!loop || loop.getNumResults() != 0 || !loop.getStaticTripCount())
+  if (!loop || loop.getNumResults() != 0)
     return false;
+  for (Value bound : {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+    if (!getConstantIntValue(bound) && rows.getRegion().isAncestor(bound.getParentRegion()))
+      return false;
   return llvm::all_of(loop.getBody()->without_terminator(), [&](Operation &inner) {
     auto store = dyn_cast<memref::StoreOp>(inner);
     return (store && !llvm::is_contained(store.getIndices(), loop.getInductionVar())) ||
@@ -102,7 +106,7 @@ SmallVector<RowInterleaver::Run> RowInterleaver::findRuns() {
     }
     if (isRepeatable(&op))
       continue;
-    bool chain = isChain(&op);
+    bool chain = isChain(&op, rows);
     if (chain || wasChain)
       runs.emplace_back();
     runs.back().push_back(&op);
@@ -144,11 +148,15 @@ int64_t RowInterleaver::chooseCount() {
       return 1;
     all *= *end;
   }
+  bool onOneThread = false;
+  for (Operation *loop = rows->getParentOp(); loop; loop = loop->getParentOp())
+    onOneThread |= loop->hasAttr(kTasksAttrName);
+  int64_t groups = onOneThread ? 1 : kLeastGroups;
   int64_t bytes = 0, last = *getConstantIntValue(rows.getUpperBound().back());
   for (memref::AllocaOp alloca : allocas)
     bytes += getStride(alloca.getType());
   for (int64_t candidate = kMostRows; candidate > 1; --candidate)
-    if (last % candidate == 0 && all / candidate >= kLeastGroups &&
+    if (last % candidate == 0 && all / candidate >= groups &&
         bytes * candidate <= getTarget(rows).getMaxRowBytes())
       return candidate;
   return 1;
@@ -251,7 +259,7 @@ void RowInterleaver::run() {
   expandBuffers();
   rewriter.setInsertionPoint(rows.getBody()->getTerminator());
   for (const Run &run : runs)
-    if (isChain(run.front()))
+    if (isChain(run.front(), rows))
       runTogether(cast<scf::ForOp>(run.front()));
     else
       runInTurn(run);

@@ -7,6 +7,7 @@
 // loop that carries one; of the addends it does.
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Target/CPU/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -176,8 +177,12 @@ static void split(RewriterBase &rewriter, scf::ForOp loop, int64_t &bytes) {
   std::optional<int64_t> from = getConstantIntValue(lower), to = getConstantIntValue(upper);
   int64_t size = from && to ? *to - *from : ShapedType::kDynamic;
   int64_t most = isa<scf::ParallelOp>(loop->getParentOp()) ? kLongestRow : kChunk;
-  bool isShort = !ShapedType::isDynamic(size) && size <= most;
-  int64_t length = isShort ? size : kChunk, needed = 0;
+  // A loop of a row is at most as long as the row.
+  int64_t longest = size;
+  if (auto ofRow = loop->getParentOp()->getAttrOfType<IntegerAttr>(kRowElementsAttrName))
+    longest = ShapedType::isDynamic(size) ? ofRow.getInt() : size;
+  bool isShort = !ShapedType::isDynamic(longest) && longest <= most;
+  int64_t length = isShort ? longest : kChunk, needed = 0;
   for (const Sum &sum : sums)
     needed += length * llvm::divideCeil(sum.addend.getType().getIntOrFloatBitWidth(), 8);
   if (needed > bytes)
@@ -191,8 +196,12 @@ static void split(RewriterBase &rewriter, scf::ForOp loop, int64_t &bytes) {
   };
   rewriter.setInsertionPoint(loop);
   Value chunk = arith::ConstantIndexOp::create(rewriter, loc, length);
-  if (isShort)
-    return rewriter.replaceOp(loop, runChunk(rewriter, lower, chunk, loop.getInitArgs()));
+  if (isShort) {
+    Value count = chunk;
+    if (ShapedType::isDynamic(size)) // a bound that is the same for all rows stays that
+      count = from == 0 ? upper : arith::SubIOp::create(rewriter, loc, upper, lower).getResult();
+    return rewriter.replaceOp(loop, runChunk(rewriter, lower, count, loop.getInitArgs()));
+  }
   auto chunks = scf::ForOp::create(rewriter, loc, lower, upper, chunk, loop.getInitArgs(),
                                    [&](OpBuilder &b, Location, Value begin, ValueRange carried) {
                                      Value count = chunk;

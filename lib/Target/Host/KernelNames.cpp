@@ -143,8 +143,12 @@ static StringRef findFunction(Operation *op) {
 }
 
 KernelName fp8::nameKernel(Operation *op) {
-  if (DictionaryAttr matmul = findMatmul(op))
-    return nameMatmul(matmul);
+  if (DictionaryAttr matmul = findMatmul(op)) {
+    KernelName name = nameMatmul(matmul);
+    if (op->hasAttr(kTasksAttrName)) // which compute more than a matmul
+      name = {findComputes(op), name.site, "attention"};
+    return name;
+  }
   NameStack stack = parseNameStack(op->getLoc());
   KernelName name{findComputes(op), stack.site, ""};
   auto structured = dyn_cast<linalg::LinalgOp>(op);

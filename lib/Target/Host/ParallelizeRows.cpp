@@ -89,6 +89,7 @@ static LogicalResult convert(RewriterBase &rewriter, scf::ForallOp loop) {
   if (failed(kernel))
     return failure();
   (*kernel)->setAttr(kKernelAttrName, rewriter.getUnitAttr());
+  (*kernel)->setAttr(kRowElementsAttrName, rewriter.getI64IntegerAttr(rowElements));
   return success();
 }
 

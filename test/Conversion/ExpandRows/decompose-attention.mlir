@@ -10,11 +10,11 @@
 #output = affine_map<(b, h, i, j, d, e) -> (b, i, h, e)>
 #statistic = affine_map<(b, h, i, j, d, e) -> (b, h, i)>
 
-// 20 queries and 8 keys: blocks of 10 rows of a head. Heads read one key and value. The products keep their sites.
+// 20 queries and 8 keys: blocks of 10 rows of a head, a task for each batch and head. Heads read one key and value. The
+// products keep their sites.
 // CHECK-LABEL: func.func @forward
 // CHECK-SAME: %[[Q:.+]]: tensor<2x20x3x16xbf16>, %[[K:.+]]: tensor<2x8x16xbf16>, %[[V:.+]]: tensor<2x8x24xbf16>, %[[BIAS:.+]]: tensor<3x20x8xf32>,
-// CHECK: scf.for %[[B:.+]] = %{{.+}} to %c2 step %c1
-// CHECK: scf.for %[[H:.+]] = %{{.+}} to %c3 step %c1
+// CHECK: scf.forall (%[[B:.+]], %[[H:.+]]) in (2, 3) shared_outs(
 // CHECK: scf.for %[[I:.+]] = %{{.+}} to %c20 step %c10
 // CHECK: %[[QS:.+]] = tensor.extract_slice %[[Q]][%[[B]], %[[I]], %[[H]], 0] [1, 10, 1, 16]
 // CHECK: %[[KS:.+]] = tensor.extract_slice %[[K]][%[[B]], 0, 0] [1, 8, 16]
@@ -25,6 +25,10 @@
 // CHECK: tensor.parallel_insert_slice
 // CHECK: } {fp8.row_elements = 8 : i64}
 // CHECK: fp8.matmul site("output") role(other) kinds(input, input) kept("small") ins(%[[ROWS]]#0, %{{.+}} : tensor<1x1x10x8xbf16>, tensor<1x8x24xbf16>) outs(%{{.+}} : tensor<1x10x1x24xbf16>)
+// CHECK: scf.forall.in_parallel
+// CHECK: tensor.parallel_insert_slice %{{.+}} into %{{.+}}[%[[B]], 0, %[[H]], 0] [1, 20, 1, 24]
+// CHECK: tensor.parallel_insert_slice %{{.+}} into %{{.+}}[%[[B]], %[[H]], 0] [1, 1, 20]
+// CHECK: } {fp8.computes = "attention", fp8.tasks}
 // CHECK-NOT: fp8.attention
 
 // WHOLE-LABEL: func.func @forward
@@ -55,12 +59,13 @@ func.func @forward(%q: tensor<2x20x3x16xbf16>, %k: tensor<2x8x16xbf16>, %v: tens
 #output = affine_map<(b, h, i, j, d, e) -> (b, i, h, e)>
 
 // Key and value of all heads: their gradients are sums over blocks, in f32, that each block resumes; the gradient of
-// the query is complete in each block. 25 queries: blocks of 13 and 12.
+// the query is complete in each block. 25 queries: blocks of 13 and 12. Heads add to one gradient: a batch is a task.
 // CHECK-LABEL: func.func @backward
 // CHECK-DAG: %[[ZERO:.+]] = arith.constant 0.000000e+00 : f32
 // CHECK-DAG: linalg.fill ins(%[[ZERO]] : f32) outs(%{{.+}} : tensor<2x8x16xf32>)
 // CHECK-DAG: linalg.fill ins(%[[ZERO]] : f32) outs(%{{.+}} : tensor<2x8x24xf32>)
-// CHECK-COUNT-2: scf.for %
+// CHECK: scf.forall (%{{.+}}) in (2)
+// CHECK: scf.for %{{.+}} = %c0 to %c3
 // CHECK-NOT: scf.for %
 // CHECK: fp8.matmul ins({{.+}}) outs(%{{.+}} : tensor<1x1x13x8xbf16>)
 // CHECK: fp8.matmul ins({{.+}}) outs(%{{.+}} : tensor<1x1x13x8xf32>)
@@ -73,7 +78,8 @@ func.func @forward(%q: tensor<2x20x3x16xbf16>, %k: tensor<2x8x16xbf16>, %v: tens
 // CHECK: fp8.matmul ins
 // CHECK: fp8.matmul resume
 // CHECK: scf.yield
-// CHECK: scf.yield
+// CHECK: scf.forall.in_parallel
+// CHECK: } {fp8.computes = "attention_grad", fp8.tasks}
 // CHECK: linalg.generic {{.+}} ins(%{{.+}} : tensor<2x8x16xf32>) outs(%{{.+}} : tensor<2x8x16xbf16>)
 // CHECK-NOT: fp8.attention_grad
 
@@ -90,6 +96,43 @@ func.func @backward(%q: tensor<2x25x3x16xbf16>, %k: tensor<2x8x16xbf16>, %v: ten
       fp8.yield %s, %g : tensor<8xbf16>, tensor<8xf32>
   } -> tensor<2x25x3x16xbf16>, tensor<2x8x16xbf16>, tensor<2x8x24xf32>
   return %0#0, %0#1, %0#2 : tensor<2x25x3x16xbf16>, tensor<2x8x16xbf16>, tensor<2x8x24xf32>
+}
+
+// -----
+
+// A row sees the keys up to its own: a block of 64 rows those of its last one, if no operand has a NaN, an infinity or a
+// number so large that scores could be beyond 2^24. Memory is that of all keys.
+// LONG-LABEL: func.func @causal
+// LONG-SAME: %[[Q:.+]]: tensor<256x16xf32>, %[[K:.+]]: tensor<256x16xf32>, %[[V:[a-z0-9]+]]: tensor<256x24xf32>,
+// LONG: fp8.amax ins(%[[Q]] : tensor<256x16xf32>)
+// LONG: arith.cmpf uno
+// LONG: fp8.amax ins(%[[K]] : tensor<256x16xf32>)
+// LONG: fp8.amax ins(%[[V]] : tensor<256x24xf32>)
+// LONG: arith.cmpf ole, %{{.+}}, %cst
+// LONG: arith.cmpf ole
+// LONG: %[[VALID:.+]] = arith.andi
+// LONG: scf.for %[[I:.+]] = %c0 to %c256 step %c64
+// LONG: %[[LAST:.+]] = affine.min #{{.+}}(%[[I]])
+// LONG: %[[END:.+]] = arith.select %[[VALID]], %[[LAST]], %c256
+// LONG: tensor.extract_slice %[[K]][0, 0] [%[[END]], 16]
+// LONG: %[[S:.+]] = fp8.matmul {{.+}} outs(%{{.+}} : tensor<64x?xf32>)
+// LONG: scf.forall (%[[Z:.+]]) in (64)
+// LONG: tensor.extract_slice %[[S]][%[[Z]], 0] [1, %[[END]]] [1, 1] : tensor<64x?xf32> to tensor<?xf32>
+// LONG: linalg.exp ins(%{{.+}} : tensor<?xf32>) outs(%{{.+}} : tensor<?xf32>)
+// LONG: fp8.matmul ins(%{{.+}}, %{{.+}} : tensor<64x?xf32>, tensor<?x24xf32>) outs(%{{.+}} : tensor<64x24xf32>)
+#q = affine_map<(i, j, d, e) -> (i, d)>
+#k = affine_map<(i, j, d, e) -> (j, d)>
+#v = affine_map<(i, j, d, e) -> (j, e)>
+#o = affine_map<(i, j, d, e) -> (i, e)>
+func.func @causal(%q: tensor<256x16xf32>, %k: tensor<256x16xf32>, %v: tensor<256x24xf32>, %o: tensor<256x24xf32>) -> tensor<256x24xf32> {
+  %0 = fp8.attention ins(%q, %k, %v : tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x24xf32>) outs(%o : tensor<256x24xf32>)
+      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (i + 1)>} rows {
+    ^bb0(%i: index, %s: tensor<256xf32>):
+      %init = tensor.empty() : tensor<256xf32>
+      %p = linalg.exp ins(%s : tensor<256xf32>) outs(%init : tensor<256xf32>) -> tensor<256xf32>
+      fp8.yield %p : tensor<256xf32>
+  } -> tensor<256x24xf32>
+  return %0 : tensor<256x24xf32>
 }
 
 // -----

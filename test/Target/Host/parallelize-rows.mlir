@@ -5,7 +5,7 @@
 // CHECK-NOT: memref.alloc()
 // CHECK: scf.parallel (%{{.+}}, %{{.+}}) = (%{{.+}}, %{{.+}}) to (%{{.+}}, %{{.+}})
 // CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<64xf32>
-// CHECK: } {fp8.kernel}
+// CHECK: } {fp8.kernel, fp8.row_elements = 64 : i64}
 func.func @large(%x: memref<8x16x64xf32>) {
   scf.forall (%i, %j) in (8, 16) {
     %0 = memref.alloc() : memref<64xf32>
@@ -24,7 +24,7 @@ func.func @large(%x: memref<8x16x64xf32>) {
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK-NOT: memref.alloc
-// CHECK: } {fp8.kernel}
+// CHECK: } {fp8.kernel, fp8.row_elements = 63 : i64}
 func.func @small(%x: memref<8x16x63xf32>) {
   scf.forall (%i, %j) in (8, 16) {
     %0 = memref.alloc() : memref<63xf32>

@@ -104,6 +104,8 @@ struct PackedMatmulOptions {
   /// Null, or the f32 memref of the output, where that is the sums: they are written there, without a buffer
   /// and an epilogue, if its memory has the form of their buffer. With `start` it is the same memref.
   mlir::Value result = {};
+  /// Whether one thread computes the matmul, beside others that compute other ones.
+  bool onOneThread = false;
 
   const MatrixInstructionTraits &traits() const { return getTraits(registers.instruction); }
   /// Whether elements of panels are pairs of bf16 elements.

@@ -7,6 +7,7 @@
 #ifndef FP8_TARGET_CPU_PASSES
 #define FP8_TARGET_CPU_PASSES
 
+include "fp8/Target/CPU/TaskPasses.td"
 include "mlir/Pass/PassBase.td"
 
 def SplitSums : Pass<"fp8-split-sums", "mlir::func::FuncOp"> {

@@ -47,7 +47,7 @@ def ParallelizeRows : Pass<"fp8-parallelize-rows", "mlir::func::FuncOp"> {
         linalg.exp ins(%1 : memref<64xf32, strided<[1], offset: ?>>) outs(%0 : memref<64xf32>)
         linalg.exp ins(%0 : memref<64xf32>) outs(%2 : memref<64xf32, strided<[1], offset: ?>>)
         scf.reduce
-      } {fp8.kernel}
+      } {fp8.kernel, fp8.row_elements = 64 : i64}
       return
     }
     ```

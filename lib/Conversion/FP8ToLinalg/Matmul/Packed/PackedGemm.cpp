@@ -6,6 +6,7 @@
 // K, and lets each task of the plan pack its rows, multiply, and run its part of the epilogue.
 
 #include "PackedGemmBuilder.h"
+#include "fp8/Conversion/IndexFacts.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 
@@ -64,6 +65,35 @@ void MatmulBuilder::findSizes(OpBuilder &b) {
     sizes.push_back(position ? memref::getMixedSize(b, loc, lhs, *position)
                              : memref::getMixedSize(b, loc, rhs, *findDim(rhsMap, dim)));
   }
+  if (options.atMost.empty())
+    options.atMost = llvm::map_to_vector(sizes, findMost);
+  // Dimensions of one index go first: the others are then next to each other, and blocks are cut along the
+  // last.
+  for (auto *group : {&dims.batch, &dims.m, &dims.n, &dims.k}) {
+    SmallVector<unsigned> order;
+    for (bool isOne : {true, false})
+      llvm::copy_if(*group, std::back_inserter(order),
+                    [&](unsigned dim) { return isOneInteger(sizes[dim]) == isOne; });
+    *group = order;
+  }
+}
+
+int64_t MatmulBuilder::mostSize(ArrayRef<unsigned> group) const {
+  int64_t most = 1;
+  for (unsigned dim : group) {
+    int64_t size = getConstantIntValue(sizes[dim]).value_or(options.atMost[dim]);
+    if (ShapedType::isDynamic(size))
+      return size;
+    most *= size;
+  }
+  return most;
+}
+
+int64_t MatmulBuilder::divisorOf(ArrayRef<unsigned> group) const {
+  int64_t divisor = 1;
+  for (unsigned dim : group)
+    divisor *= findDivisor(sizes[dim]);
+  return divisor;
 }
 
 void MatmulBuilder::choose(OpBuilder &b, bool mayCutColumns) {
@@ -78,10 +108,11 @@ void MatmulBuilder::choose(OpBuilder &b, bool mayCutColumns) {
   while (together < dims.m.size() &&
          hasOneStride(left.operand.type(), ArrayRef(left.operand.outer).take_back(together + 1)))
     ++together;
-  MatmulSizes known{knownSize(dims.batch), {}, knownSize(dims.n), knownSize(dims.k)};
+  // A plan for the largest size is right for smaller ones: tasks have the sizes at run time.
+  MatmulSizes known{mostSize(dims.batch), {}, mostSize(dims.n), mostSize(dims.k)};
   for (unsigned dim : dims.m)
-    known.m.push_back(knownSize(dim));
-  plan = choosePlan(known, together, mayCutColumns, scales.length, options.registers);
+    known.m.push_back(mostSize(dim));
+  plan = choosePlan(known, together, mayCutColumns, options.onOneThread, scales.length, options.registers);
   left.rowDims = rowDims();
   right.rowDims = dims.n.size();
   for (Side *side : {&left, &right}) {

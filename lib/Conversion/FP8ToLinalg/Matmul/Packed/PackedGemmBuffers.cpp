@@ -6,6 +6,7 @@
 // scales along K.
 
 #include "PackedGemmBuilder.h"
+#include "fp8/Conversion/TakingLoop.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -45,7 +46,7 @@ void MatmulBuilder::allocate(OpBuilder &b) {
       size = number(b, most);
   OpFoldResult workers = countWorkers(b);
   if (!isOneInteger(workers))
-    taken = memref::AllocOp::create(b, loc, MemRefType::get({1}, b.getI64Type()), b.getI64IntegerAttr(64));
+    taken = allocateTaken(b, loc);
   OpFoldResult depth = plan.segment ? number(b, plan.segment) : sizeOf(b, dims.k);
   OpFoldResult panels = countPanels(b);
   OpFoldResult width = number(b, plan.tile.columns);
@@ -93,9 +94,8 @@ SmallVector<unsigned> MatmulBuilder::positionsInResult(ArrayRef<unsigned> group)
 Value MatmulBuilder::viewResult(OpBuilder &b) {
   if (!options.result)
     return Value();
-  std::optional<int64_t> columns = getConstantIntValue(sizeOf(b, dims.n));
   std::optional<int64_t> depth = getConstantIntValue(inPanel(b, sizeOf(b, dims.k)));
-  if (!columns || *columns % plan.tile.columns || !depth ||
+  if (divisorOf(dims.n) % plan.tile.columns || !depth ||
       *depth > (options.start ? kMostResumed : 1) * mostInBlock(plan.tile))
     return Value();
   SmallVector<unsigned> order = positionsInResult(dims.batch), m = positionsInResult(dims.m),
@@ -105,7 +105,7 @@ Value MatmulBuilder::viewResult(OpBuilder &b) {
   if (!llvm::is_sorted(order))
     return Value();
   auto type = cast<MemRefType>(options.result.getType());
-  OpFoldResult batch = sizeOf(b, dims.batch), rows = sizeOf(b, dims.m), width = number(b, *columns);
+  OpFoldResult batch = sizeOf(b, dims.batch), rows = sizeOf(b, dims.m), width = sizeOf(b, dims.n);
   OpFoldResult offset = number(b, 0);
   if (!type.getLayout().isIdentity()) {
     std::optional<int64_t> stride = findRowStride(type, m, n);

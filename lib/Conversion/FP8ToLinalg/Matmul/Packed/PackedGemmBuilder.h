@@ -39,6 +39,10 @@ private:
   };
 
   void findSizes(mlir::OpBuilder &b);
+  /// Returns the most that the size of `group` can be, ShapedType::kDynamic if that is not known.
+  int64_t mostSize(mlir::ArrayRef<unsigned> group) const;
+  /// Returns a divisor of the size of `group`.
+  int64_t divisorOf(mlir::ArrayRef<unsigned> group) const;
   void choose(mlir::OpBuilder &b, bool mayCutColumns);
   void allocate(mlir::OpBuilder &b);
   /// Returns options.result as a buffer [batch][M][N] of sums; null if it is none, or its memory has another

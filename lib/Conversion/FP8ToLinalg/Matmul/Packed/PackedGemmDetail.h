@@ -188,8 +188,8 @@ struct MatmulPlan {
 
 /// Chooses the plan. `rowDims` is the number of last dimensions of M that rows of one block may run
 /// through; `mayCutColumns` allows to cut N. Segments of K are multiples of `scaleLength`, unless that is 0.
-MatmulPlan choosePlan(const MatmulSizes &sizes, unsigned rowDims, bool mayCutColumns, int64_t scaleLength,
-                      const VectorRegisters &registers);
+MatmulPlan choosePlan(const MatmulSizes &sizes, unsigned rowDims, bool mayCutColumns, bool onOneThread,
+                      int64_t scaleLength, const VectorRegisters &registers);
 
 //===----------------------------------------------------------------------===//
 // Helpers

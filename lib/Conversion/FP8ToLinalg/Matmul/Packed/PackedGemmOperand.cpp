@@ -6,6 +6,7 @@
 // which no such view exists is copied first.
 
 #include "PackedGemmDetail.h"
+#include "fp8/Conversion/IndexFacts.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -40,6 +41,25 @@ static bool isContiguous(MemRefType type, ArrayRef<unsigned> group) {
   return !group.empty() && stridesOf(type)[group.back()] == 1;
 }
 
+/// Allocates a buffer of these sizes, as a part of one of known size if it is known how large they can be.
+static Value allocateAtMost(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> sizes, Type element) {
+  SmallVector<int64_t> shape = llvm::map_to_vector(sizes, findMost);
+  bool isKnown = llvm::none_of(shape, ShapedType::isDynamic);
+  SmallVector<Value> dynamic;
+  if (!isKnown) {
+    shape.clear();
+    dispatchIndexOpFoldResults(sizes, dynamic, shape);
+  }
+  Value buffer = memref::AllocOp::create(builder, loc, MemRefType::get(shape, element), dynamic,
+                                         builder.getI64IntegerAttr(64));
+  if (!isKnown ||
+      llvm::all_of(sizes, [](OpFoldResult size) { return getConstantIntValue(size).has_value(); }))
+    return buffer;
+  SmallVector<OpFoldResult> offsets(sizes.size(), builder.getIndexAttr(0)),
+      strides(sizes.size(), builder.getIndexAttr(1));
+  return memref::SubViewOp::create(builder, loc, buffer, offsets, sizes, strides);
+}
+
 /// Copies `operand` into a buffer whose dimensions are in the order batch, outer, K.
 static PackedOperand copyOperand(OpBuilder &builder, Location loc, const PackedOperand &operand) {
   MemRefType type = operand.type();
@@ -47,17 +67,13 @@ static PackedOperand copyOperand(OpBuilder &builder, Location loc, const PackedO
   SmallVector<unsigned> order;
   for (const auto *group : {&operand.batch, &operand.outer, &operand.reduction})
     order.append(group->begin(), group->end());
-  SmallVector<int64_t> shape;
-  SmallVector<Value> dynamic;
+  SmallVector<OpFoldResult> sizes;
   SmallVector<AffineExpr> exprs(rank);
   for (auto [target, position] : llvm::enumerate(order)) {
-    shape.push_back(type.getDimSize(position));
-    if (type.isDynamicDim(position))
-      dynamic.push_back(memref::DimOp::create(builder, loc, operand.source, position));
+    sizes.push_back(memref::getMixedSize(builder, loc, operand.source, position));
     exprs[position] = builder.getAffineDimExpr(target);
   }
-  Value copy = memref::AllocOp::create(builder, loc, MemRefType::get(shape, type.getElementType()), dynamic,
-                                       builder.getI64IntegerAttr(64));
+  Value copy = allocateAtMost(builder, loc, sizes, type.getElementType());
   AffineMap maps[] = {AffineMap::get(rank, 0, exprs, builder.getContext()),
                       builder.getMultiDimIdentityMap(rank)};
   SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);

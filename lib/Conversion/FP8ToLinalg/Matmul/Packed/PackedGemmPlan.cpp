@@ -115,13 +115,13 @@ static void cutParts(MatmulPlan &plan, int64_t columns) {
 /// Cuts rows, or columns if these make more tasks: a task then packs its part of one operand, which stays
 /// in its cache, and the tasks share the other operand. Cuts both only if neither makes enough tasks.
 static MatmulPlan chooseTasks(const MatmulSizes &sizes, unsigned rowDims, bool mayCutColumns,
-                              const VectorRegisters &registers) {
+                              bool onOneThread, const VectorRegisters &registers) {
   MatmulPlan plan;
   int64_t rows = multiplyKnown(sizes.m);
   int64_t work = multiplyKnown({sizes.batch, multiplyKnown(sizes.m), sizes.n, sizes.k});
   if (llvm::any_of(sizes.m, ShapedType::isDynamic))
     work = std::numeric_limits<int64_t>::max();
-  plan.isParallel = work >= kParallelWork;
+  plan.isParallel = work >= kParallelWork && !onOneThread;
   int64_t tasks = std::clamp<int64_t>(work / kTaskWork, 1, kManyTasks);
   int64_t perMatmul = llvm::divideCeil(tasks, orElse(sizes.batch, 1));
   int64_t wanted = kMostRows;
@@ -147,9 +147,9 @@ static MatmulPlan chooseTasks(const MatmulSizes &sizes, unsigned rowDims, bool m
   return plan;
 }
 
-MatmulPlan fp8::choosePlan(const MatmulSizes &sizes, unsigned rowDims, bool mayCutColumns,
+MatmulPlan fp8::choosePlan(const MatmulSizes &sizes, unsigned rowDims, bool mayCutColumns, bool onOneThread,
                            int64_t scaleLength, const VectorRegisters &registers) {
-  MatmulPlan plan = chooseTasks(sizes, rowDims, mayCutColumns, registers);
+  MatmulPlan plan = chooseTasks(sizes, rowDims, mayCutColumns, onOneThread, registers);
   cutParts(plan, sizes.n);
   if (ShapedType::isDynamic(sizes.k) || sizes.k < 2 * kSegment)
     return plan;

@@ -5,6 +5,7 @@
 // Sizes, loops over tasks, and the part of the output of a task.
 
 #include "PackedGemmSpace.h"
+#include "fp8/Conversion/TakingLoop.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,9 +14,6 @@
 
 using namespace mlir;
 using namespace fp8;
-
-/// So many tasks of a matmul are computed at a time at most: more than machines have cores.
-static constexpr int64_t kMostWorkers = 256;
 
 std::optional<unsigned> fp8::findDim(AffineMap map, unsigned dim) {
   return map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
@@ -124,23 +122,6 @@ OpFoldResult MatmulSpace::countWorkers(OpBuilder &b) const {
   return arith::MinUIOp::create(b, loc, getValueOrCreateConstantIndexOp(b, loc, tasks), most).getResult();
 }
 
-/// Emits a loop that takes one number after the other, by adding to `taken`, while it is below `count`.
-static void buildTakingLoop(OpBuilder &b, Location loc, Value taken, Value count,
-                            function_ref<void(OpBuilder &, Value)> body) {
-  auto take = [&](OpBuilder &before, Location at, ValueRange) {
-    Value zero = arith::ConstantIndexOp::create(before, at, 0);
-    Value one = arith::ConstantIntOp::create(before, at, before.getI64Type(), 1);
-    Value next = memref::AtomicRMWOp::create(before, at, arith::AtomicRMWKind::addi, one, taken, zero);
-    Value index = arith::IndexCastOp::create(before, at, before.getIndexType(), next);
-    Value isLeft = arith::CmpIOp::create(before, at, arith::CmpIPredicate::ult, index, count);
-    scf::ConditionOp::create(before, at, isLeft, index);
-  };
-  auto stop = [](OpBuilder &after, Location at, ValueRange) { scf::YieldOp::create(after, at); };
-  auto loop = scf::WhileOp::create(b, loc, b.getIndexType(), ValueRange(), take, stop);
-  OpBuilder inside = OpBuilder::atBlockTerminator(loop.getAfterBody());
-  body(inside, loop.getAfterArguments().front());
-}
-
 void MatmulSpace::forEachTask(OpBuilder &b, Value taken,
                               function_ref<void(OpBuilder &, const Task &)> body) const {
   SmallVector<OpFoldResult> counts = rowBlockCounts(b);
@@ -152,8 +133,7 @@ void MatmulSpace::forEachTask(OpBuilder &b, Value taken,
       body(inside, task);
     });
   Value tasks = getValueOrCreateConstantIndexOp(b, loc, multiplySizes(b, loc, counts));
-  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-  memref::StoreOp::create(b, loc, arith::ConstantIntOp::create(b, loc, b.getI64Type(), 0), taken, zero);
+  resetTaken(b, loc, taken);
   buildLoops(b, countWorkers(b), [&](OpBuilder &worker, ArrayRef<OpFoldResult> own) {
     buildTakingLoop(worker, loc, taken, tasks, [&](OpBuilder &inside, Value index) {
       auto indices = affine::AffineDelinearizeIndexOp::create(inside, loc, index, counts);

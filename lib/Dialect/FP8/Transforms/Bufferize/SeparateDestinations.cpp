@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gives every use a tensor.empty of its own. Common subexpression elimination shares them, which
-// is harmless, but bufferization then analyses all uses of a shared one together, in time that
-// grows with the square of the program's length.
+// Gives every use a tensor.empty, or a part of one, of its own. Common subexpression elimination shares them,
+// which is harmless, but bufferization then analyses all uses of a shared one together, in time that grows
+// with the square of the program's length.
 //
 // A destination that is needed elsewhere is replaced as well: elementwise operations may have an
 // operand as destination, and matmuls have the tensor that they are added to. Upstream's
@@ -41,19 +41,29 @@ static bool isNeededElsewhere(OpOperand &init) {
   });
 }
 
-static void separateSharedEmpties(func::FuncOp function) {
-  SmallVector<tensor::EmptyOp> shared;
-  function.walk([&](tensor::EmptyOp op) {
-    if (!op->hasOneUse())
+/// Gives every use an operation of type `Op` of its own, of those that `isMemory` names.
+template <typename Op>
+static void separateUses(func::FuncOp function, function_ref<bool(Op)> isMemory) {
+  SmallVector<Op> shared;
+  function.walk([&](Op op) {
+    if (!op->hasOneUse() && isMemory(op))
       shared.push_back(op);
   });
-  for (tensor::EmptyOp op : shared) {
+  for (Op op : shared) {
     for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
       OpBuilder builder(use.getOwner());
       use.set(builder.clone(*op)->getResult(0));
     }
     op.erase();
   }
+}
+
+/// Parts of them go first, each use of which gets a whole one then.
+static void separateSharedEmpties(func::FuncOp function) {
+  separateUses<tensor::ExtractSliceOp>(function, [](tensor::ExtractSliceOp op) {
+    return op.getSource().getDefiningOp<tensor::EmptyOp>() != nullptr;
+  });
+  separateUses<tensor::EmptyOp>(function, [](tensor::EmptyOp) { return true; });
 }
 
 /// Creates a copy of `value` in `empty`.

@@ -8,6 +8,8 @@
 #include "fp8/Dialect/FP8/Transforms/TilingInterfaceImpl.h"
 #include "TilingSpace.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/MemRef/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
@@ -100,7 +102,9 @@ void attachTo(MLIRContext *context) {
 } // namespace
 
 void fp8::registerTilingInterfaceExternalModels(DialectRegistry &registry) {
-  // Needed to compare dynamic sizes by the operations that compute them.
+  // Needed to compare and bound dynamic sizes by the operations that compute them.
+  affine::registerValueBoundsOpInterfaceExternalModels(registry);
+  arith::registerValueBoundsOpInterfaceExternalModels(registry);
   tensor::registerValueBoundsOpInterfaceExternalModels(registry);
   memref::registerValueBoundsOpInterfaceExternalModels(registry);
   registry.addExtension(+[](MLIRContext *context, FP8Dialect *) {

@@ -1,0 +1,123 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The keys that a block of rows sees: those before the limit of its last row, if the operands are numbers for
+// which `visible_keys` speaks, else all.
+
+#include "AttentionDecomposer.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace fp8;
+using namespace fp8::detail;
+
+/// Returns the limit that blocks can apply: `visible_keys` of the form i + count, with loops over rows, of f32,
+/// bf16 or f16.
+template <typename Op>
+std::optional<Limit> AttentionDecomposer<Op>::chooseLimit() {
+  std::optional<AffineMap> visible = op.getVisibleKeys();
+  auto canCheck = [](Value value) {
+    Type type = getElementTypeOrSelf(value);
+    return type.isF32() || type.isBF16() || type.isF16();
+  };
+  if (!visible || !isLoop || !llvm::all_of(op->getOperands().take_front(isGrad ? 4 : 3), canCheck))
+    return std::nullopt;
+  for (unsigned dim : dims.outer) {
+    // Keys that no row of a block sees have no gradients from it.
+    if (maps[1].isFunctionOfDim(dim) || maps[2].isFunctionOfDim(dim) ||
+        (isGrad && (outMaps[1].isFunctionOfDim(dim) || outMaps[2].isFunctionOfDim(dim))))
+      continue;
+    AffineExpr rest =
+        simplifyAffineExpr(visible->getResult(0) - rewriter.getAffineDimExpr(dim), ranges.size(), 0);
+    if (auto count = dyn_cast<AffineConstantExpr>(rest))
+      return Limit{dim, count.getValue(), Value()};
+  }
+  return std::nullopt;
+}
+
+/// Returns the largest magnitude in a tensor, as f32; infinity if it has a NaN.
+static Value findMagnitude(OpBuilder &b, Location loc, Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  auto scalar = RankedTensorType::get({}, b.getF32Type());
+  Value init = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>(), b.getF32Type());
+  ArrayAttr maps = b.getAffineMapArrayAttr(b.getMultiDimIdentityMap(type.getRank()));
+  auto amax = AmaxOp::create(b, loc, TypeRange(scalar), tensor, init, maps, DenseI64ArrayAttr());
+  OpBuilder::InsertionGuard guard(b);
+  Type element = type.getElementType();
+  Block *body = b.createBlock(&amax.getProducer(), {}, element, loc);
+  Value number = body->getArgument(0);
+  Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, number, number);
+  Value infinity = arith::ConstantOp::create(
+      b, loc, FloatAttr::get(element, APFloat::getInf(cast<FloatType>(element).getFloatSemantics())));
+  Value magnitude = arith::SelectOp::create(b, loc, isNaN, infinity, number);
+  YieldOp::create(b, loc, magnitude, ValueRange());
+  b.setInsertionPointAfter(amax);
+  return tensor::ExtractOp::create(b, loc, amax.getResult(0), ValueRange());
+}
+
+/// Returns whether scores, and gradients of probabilities, are within the limits of `visible_keys`, and
+/// values are finite: a sum of `count` products is at most their number times the largest factors. The limits
+/// are halved for its rounding.
+template <typename Op>
+Value AttentionDecomposer<Op>::checkOperands() {
+  OpBuilder &b = rewriter;
+  auto makeFloat = [&](double number) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(static_cast<float>(number)));
+  };
+  auto countOf = [&](ArrayRef<unsigned> summed) {
+    Value count = arith::ConstantIndexOp::create(b, loc, 1);
+    for (unsigned dim : summed)
+      count = arith::MulIOp::create(b, loc, count, getValueOrCreateConstantIndexOp(b, loc, sizeOf(dim)));
+    Value integer = arith::IndexCastOp::create(b, loc, b.getI64Type(), count);
+    return arith::SIToFPOp::create(b, loc, b.getF32Type(), integer).getResult();
+  };
+  auto isAtMost = [&](Value number, double most) -> Value {
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE, number, makeFloat(most));
+  };
+  auto areSumsAtMost = [&](Value x, Value y, ArrayRef<unsigned> summed, double most) {
+    Value product = arith::MulFOp::create(b, loc, x, y);
+    return isAtMost(arith::MulFOp::create(b, loc, product, countOf(summed)), most);
+  };
+  Value query = findMagnitude(b, loc, op->getOperand(0)), key = findMagnitude(b, loc, op->getOperand(1)),
+        value = findMagnitude(b, loc, op->getOperand(2));
+  Value isValid = areSumsAtMost(query, key, dims.depth, kMostScore / 2), also;
+  if constexpr (isGrad)
+    also = areSumsAtMost(findMagnitude(b, loc, op->getOperand(3)), value, dims.width, kMostGradient / 2);
+  else
+    also = isAtMost(value, std::numeric_limits<float>::max());
+  return arith::AndIOp::create(b, loc, isValid, also);
+}
+
+/// Returns `box` with the keys that its rows see.
+template <typename Op>
+Box AttentionDecomposer<Op>::limitKeys(OpBuilder &b, const Box &box) {
+  Box seen = box;
+  if (!limit)
+    return seen;
+  unsigned key = dims.keys.front();
+  AffineExpr offset, size, all;
+  bindDims(op.getContext(), offset, size, all);
+  AffineMap least = AffineMap::get(3, 0, {offset + size - 1 + limit->count, all}, op.getContext());
+  OpFoldResult end = affine::makeComposedFoldedAffineMin(
+      b, loc, least, {box.offsets[limit->row], box.sizes[limit->row], box.sizes[key]});
+  if (getConstantIntValue(end) && getConstantIntValue(end) == getConstantIntValue(box.sizes[key]))
+    return seen;
+  seen.sizes[key] =
+      arith::SelectOp::create(b, loc, limit->isValid, getValueOrCreateConstantIndexOp(b, loc, end),
+                              getValueOrCreateConstantIndexOp(b, loc, box.sizes[key]))
+          .getResult();
+  return seen;
+}
+
+/// Returns whether the rows of a block may see a part of the keys.
+template <typename Op>
+bool AttentionDecomposer<Op>::isLimited(const Box &seen) const {
+  return limit && !getConstantIntValue(seen.sizes[dims.keys.front()]);
+}
+
+template class fp8::detail::AttentionDecomposer<AttentionOp>;
+template class fp8::detail::AttentionDecomposer<AttentionGradOp>;

@@ -1,0 +1,135 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Keys that a mask hides from all rows of a block are left out, and every result has the bits of the program."""
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from attention import Attention
+
+from harness import F32, Program, assert_same_bits, random_generator
+
+TOKENS = 320
+HIDDEN = ["%hidden = arith.cmpi ugt, %jx, %ix : index"]
+
+
+def added(number):
+    """The mask as an addend of the scores."""
+    return [*HIDDEN, f"%number = arith.constant {number} : f32", "%m = arith.select %hidden, %number, %zero : f32", "%v = arith.addf %t, %m : f32"]
+
+
+def chosen(number, hidden=HIDDEN):
+    """The mask as a choice between the scores and a number."""
+    return [*hidden, f"%number = arith.constant {number} : f32", "%v = arith.select %hidden, %number, %t : f32"]
+
+
+LOWEST = "0xFF7FFFFF"
+INFINITE = "0xFF800000"
+#: Lines from the scaled score %t to the masked one %v; and how many keys row i sees beyond i, None if all.
+MASKS = {
+    "chosen": (chosen(INFINITE), 1),
+    "chosen lowest": (chosen(LOWEST), 1),
+    "chosen -1e9": (chosen("-1.0e9"), 1),
+    "added": (added(INFINITE), 1),
+    "added lowest": (added(LOWEST), 1),
+    "added -1e9": (added("-1.0e9"), 1),
+    # Scores beyond -1e4 are possible: keys of such a mask may be seen.
+    "added -1e4": (added("-1.0e4"), None),
+    "in i32": (chosen(INFINITE, ["%i32 = arith.index_cast %ix : index to i32", "%j32 = arith.index_cast %jx : index to i32",
+                                 "%seen = arith.cmpi sge, %i32, %j32 : i32", "%true = arith.constant true", "%hidden = arith.xori %seen, %true : i1"]), 1),
+    "ahead": (chosen(INFINITE, ["%c17 = arith.constant 17 : index", "%last = arith.addi %ix, %c17 : index", "%hidden = arith.cmpi ugt, %jx, %last : index"]), 18),
+    # Row 0 sees no key: its maximum is the mask, and nothing is proved.
+    "before": (chosen(INFINITE, ["%hidden = arith.cmpi uge, %jx, %ix : index"]), None),
+    "window": (chosen(INFINITE, ["%later = arith.cmpi ugt, %jx, %ix : index", "%c40 = arith.constant 40 : index", "%end = arith.addi %jx, %c40 : index",
+                                 "%old = arith.cmpi ult, %end, %ix : index", "%hidden = arith.ori %later, %old : i1"]), 1),
+    "only old ones": (chosen(INFINITE, ["%c40 = arith.constant 40 : index", "%end = arith.addi %jx, %c40 : index", "%hidden = arith.cmpi ult, %end, %ix : index"]), None),
+    "softcap": (["%c50 = arith.constant 50.0 : f32", "%part = arith.divf %t, %c50 : f32", "%bent = math.tanh %part : f32", "%capped = arith.mulf %bent, %c50 : f32",
+                 *HIDDEN, "%v = arith.select %hidden, %lowest, %capped : f32"], 1),
+    "slopes": (["%i32 = arith.index_cast %ix : index to i32", "%j32 = arith.index_cast %jx : index to i32", "%far = arith.subi %j32, %i32 : i32",
+                "%distance = arith.sitofp %far : i32 to f32", "%slope = arith.constant 0.25 : f32", "%slanted = arith.mulf %distance, %slope : f32",
+                "%sum = arith.addf %t, %slanted : f32", *HIDDEN, "%v = arith.select %hidden, %lowest, %sum : f32"], 1),
+    "not of this key": (chosen(INFINITE, ["%c300 = arith.constant 300 : index", "%later = arith.cmpi ugt, %jx, %ix : index", "%other = arith.cmpi ne, %jx, %c300 : index",
+                                          "%hidden = arith.andi %later, %other : i1"]), 301),
+}
+
+
+class Masked(Attention):
+    """Attention in f32 with one of MASKS."""
+
+    def __init__(self, rng, lines, heads=2):
+        super().__init__(rng, "small")
+        self.lines = lines
+        self.mask, self.scale, self.divides, self.guards, self.inverts = "none", 0.25, False, False, False
+        self.sizes = {"b": 1, "h": heads, "g": 1, "i": TOKENS, "j": TOKENS, "d": 16, "e": 8}
+        self.operand = self.score = self.probability = self.result = F32
+
+    def write_scores(self, code):
+        return code.elements("%masked", F32, ["%t = arith.mulf %a0, %scale : f32", *self.lines], "%s")
+
+
+def visible_keys(bin_dir, source):
+    """The counts beyond i that the operations of the compiled program state."""
+    done = subprocess.run([bin_dir / "fp8-compile", source, "--recipe=none", "--emit=fusion", "-o", "-"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    aliases = dict(re.findall(r"^(#\w+) = affine_map<.*-> \((.*)\)>$", done.stdout, re.MULTILINE))
+    found = re.findall(r"visible_keys = (#\w+|affine_map<[^>]*>)", done.stdout)
+    return [int(re.search(r"d3 \+ (\d+)", aliases[name]).group(1)) for name in found]
+
+
+def programs(bin_dir, tmp_path, program):
+    made = {}
+    for form in ("written", "fused"):
+        (tmp_path / form).mkdir()
+        required = ["--require-attention=.*"] if form == "fused" else []
+        made[form] = Program(bin_dir, tmp_path / form, program.step(), "--recipe=none", f"--attention={form}", *required)
+    return made
+
+
+def compare(made, *arrays):
+    expected, actual = made["written"].call("main", *arrays), made["fused"].call("main", *arrays)
+    for one, other in zip(expected, actual, strict=True):
+        assert_same_bits(other, one)
+    return expected
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks(bin_dir, tmp_path, name):
+    rng = random_generator(46, len(name))
+    lines, count = MASKS[name]
+    program = Masked(rng, lines)
+    (tmp_path / "program.mlir").write_text(program.step())
+    assert visible_keys(bin_dir, tmp_path / "program.mlir") == ([] if count is None else [count, count])
+    made = programs(bin_dir, tmp_path, program)
+    results = compare(made, *program.arrays(rng, grad=True))
+    assert name == "before" or all(np.isfinite(result).all() for result in results)
+
+
+@pytest.mark.parametrize("place", [0, TOKENS - 1])
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e30, 0.0])
+@pytest.mark.parametrize("argument", ["query", "key", "value", "weights"])
+def test_numbers_beyond_the_proof(bin_dir, tmp_path, argument, number, place):
+    """A NaN, an infinity or a number whose products are large reaches all rows of the program: then all keys count."""
+    rng = random_generator(47)
+    program = Masked(rng, MASKS["added"][0], heads=1)
+    made = programs(bin_dir, tmp_path, program)
+    arrays = program.arrays(rng, grad=True)
+    position = ["query", "key", "value", "weights"].index(argument)
+    dims = program.maps["output" if argument == "weights" else argument]
+    index = tuple(place if d in "ij" else 0 for d in dims)
+    arrays[position][index] = number
+    results = compare(made, *arrays)
+    if np.isnan(number) and argument == "value" and place == TOKENS - 1:
+        assert np.isnan(results[0]).any(axis=None)
+
+
+def test_small_numbers(bin_dir, tmp_path):
+    """Rows whose sums underflow have the same numbers."""
+    rng = random_generator(48)
+    program = Masked(rng, MASKS["chosen"][0])
+    made = programs(bin_dir, tmp_path, program)
+    arrays = [array * np.float32(1e-30) for array in program.arrays(rng, grad=True)]
+    expected, actual = made["written"].call("main", *arrays), made["fused"].call("main", *arrays)
+    for one, other in zip(expected, actual, strict=True):
+        np.testing.assert_array_equal(other, one)  # zeros of both signs are equal
