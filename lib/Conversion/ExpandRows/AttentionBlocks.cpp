@@ -21,7 +21,7 @@ static constexpr int64_t kWholeRows = 64;
 static constexpr int64_t kLeastParts = 4, kMostParts = 16;
 
 /// Scores of a block of a task: with their gradients they stay in the caches of a core.
-static constexpr int64_t kTaskElements = 1 << 18;
+static constexpr int64_t kTaskElements = 1 << 19;
 /// Scores below which all threads together are faster than tasks.
 static constexpr int64_t kLeastTaskScores = 1 << 14;
 
@@ -111,8 +111,8 @@ template <typename Op>
 std::optional<Blocks> AttentionDecomposer<Op>::chooseBlocks(int64_t blockElements) const {
   if (blockElements == std::numeric_limits<int64_t>::max())
     return std::nullopt;
-  if (!tasks.empty())
-    blockElements = std::min(blockElements, kTaskElements);
+  if (!tasks.empty()) // blocks of a few rows would multiply slowly
+    blockElements = std::min(blockElements, std::max(kTaskElements, kWholeRows * countRowElements()));
   int64_t most = std::max<int64_t>(1, blockElements / std::max<int64_t>(countRowElements(), 1));
   for (unsigned i = dims.outer.size(); i-- > 0;) {
     if (isTask(dims.outer[i]))
