@@ -9,6 +9,7 @@
 #include "InterleaveLoops.h"
 #include "KeepVectorLoops.h"
 #include "ObjectCache.h"
+#include "WidenLoops.h"
 
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/Config/llvm-config.h"
@@ -32,7 +33,7 @@ using namespace fp8;
 
 /// Part of the keys in the cache of objects. Count it up where code generation (CodeGenPasses,
 /// createTargetMachine) gives other objects than before; passes are part of the keys themselves.
-static constexpr llvm::StringLiteral kCodeGenVersion = "1";
+static constexpr llvm::StringLiteral kCodeGenVersion = "2";
 
 namespace {
 /// The analyses that LLVM's passes use.
@@ -91,7 +92,8 @@ static void addSimplification(llvm::FunctionPassManager &passes, bool isVectoriz
 /// Vectorizes and interleaves loops. Nothing is unrolled afterwards: LLVM would unroll up to
 /// a processor's buffer for loops, 512 instructions on some, which doubles the code and the time to compile
 /// it.
-static void addVectorization(llvm::FunctionPassManager &passes) {
+static void addVectorization(llvm::FunctionPassManager &passes, const llvm::TargetMachine &machine) {
+  passes.addPass(WidenLoopsPass(machine));
   passes.addPass(InterleaveLoopsPass());
   passes.addPass(llvm::LoopVectorizePass());
   passes.addPass(llvm::InferAlignmentPass());
@@ -105,21 +107,22 @@ static void addVectorization(llvm::FunctionPassManager &passes) {
 }
 
 /// Adds the passes for `kind`: code of entry points runs once per call, kernels take the time.
-static void addPasses(llvm::FunctionPassManager &passes, HostCodeKind kind, unsigned level) {
+static void addPasses(llvm::FunctionPassManager &passes, const llvm::TargetMachine &machine,
+                      HostCodeKind kind, unsigned level) {
   if (kind == HostCodeKind::entry || level == 0) {
     passes.addPass(llvm::EarlyCSEPass()); // descriptors of buffers disappear
     return;
   }
   addSimplification(passes, /*isVectorized=*/level > 1);
   if (level > 1)
-    addVectorization(passes);
+    addVectorization(passes, machine);
 }
 
 void fp8::optimize(HostModule &code, HostCodeKind kind, unsigned level) {
   llvm::PassBuilder builder(code.machine.get());
   Analyses analyses(builder);
   llvm::FunctionPassManager functions;
-  addPasses(functions, kind, level);
+  addPasses(functions, *code.machine, kind, level);
   llvm::ModulePassManager passes;
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(functions)));
   passes.run(*code.module, analyses.modules);
@@ -127,7 +130,7 @@ void fp8::optimize(HostModule &code, HostCodeKind kind, unsigned level) {
 
 std::string fp8::getObjectKey(const HostModule &code, HostCodeKind kind, unsigned level) {
   llvm::FunctionPassManager functions;
-  addPasses(functions, kind, level);
+  addPasses(functions, *code.machine, kind, level);
   std::string passes, bitcode;
   llvm::raw_string_ostream passesStream(passes), bitcodeStream(bitcode);
   functions.printPipeline(passesStream, [](llvm::StringRef name) { return name; });
