@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace fp8;
 using namespace fp8::detail;
 
-/// Returns the limit that blocks can apply: `visible_keys` of the form i + count, with loops over rows, of f32,
-/// bf16 or f16.
+/// Returns the limit that blocks can apply: `visible_keys` of the form i + count, with loops over rows, of
+/// f32, bf16 or f16.
 template <typename Op>
 std::optional<Limit> AttentionDecomposer<Op>::chooseLimit() {
   std::optional<AffineMap> visible = op.getVisibleKeys();

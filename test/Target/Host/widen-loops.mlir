@@ -1,4 +1,4 @@
-// Loops use registers of 512 bits on processors with AVX512-FP16. Those before keep LLVM's choice, and so does a function
+// Loops use registers of 512 bits on processors with AVX512-FP16. Older processors keep LLVM's choice, as does a function
 // with a short loop of which wider vectors would leave a rest.
 //
 // RUN: fp8-compile %s --recipe=none --emit=llvm --cpu=sapphirerapids -o - | FileCheck %s

@@ -35,6 +35,7 @@ llvm::PreservedAnalyses WidenLoopsPass::run(llvm::Function &function,
   if (!hasLoop)
     return llvm::PreservedAnalyses::all();
   function.addFnAttr("prefer-vector-width", "512");
-  analyses.clear(function, function.getName()); // invalidation leaves what the target has said of the function
+  analyses.clear(function,
+                 function.getName()); // invalidation leaves what the target has said of the function
   return llvm::PreservedAnalyses::none();
 }

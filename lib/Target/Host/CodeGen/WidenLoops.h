@@ -12,10 +12,10 @@
 
 namespace fp8 {
 
-/// Lets the loop vectorizer use 512 bits on processors with AVX512-FP16 (Sapphire Rapids and later). LLVM prefers
-/// 256 bits there, as on the processors before, whose clock falls when they compute with 512. A function keeps
-/// LLVM's choice if an innermost loop is short and wider vectors would leave a rest of it to scalar code. So does
-/// one whose width the user has set. Run it before the vectorizer.
+/// Lets the loop vectorizer use 512 bits on processors with AVX512-FP16 (Sapphire Rapids and later). LLVM
+/// prefers 256 bits there, as on the processors before, whose clock falls when they compute with 512. A
+/// function keeps LLVM's choice if an innermost loop is short and wider vectors would leave a rest of it to
+/// scalar code. So does one whose width the user has set. Run it before the vectorizer.
 class WidenLoopsPass : public llvm::PassInfoMixin<WidenLoopsPass> {
 public:
   explicit WidenLoopsPass(const llvm::TargetMachine &machine) : machine(machine) {}
