@@ -113,6 +113,14 @@ TEST_F(NumberRangesTest, ZerosAreExact) {
   EXPECT_TRUE(compute("f32", "math.exp2 %a : f32", {{-kInf, -200}}).isExactly(0));
 }
 
+TEST_F(NumberRangesTest, ANumberIsLeftWhereTheOtherIsNaN) {
+  NumberRange low{-5, -3, /*hasNaN=*/true}, high{6, 7};
+  EXPECT_EQ(compute("f32", "arith.minnumf %a, %b : f32", {low, high}).high, 7);
+  EXPECT_EQ(compute("f32", "arith.minimumf %a, %b : f32", {low, high}).high, -3);
+  EXPECT_EQ(compute("f32", "arith.maxnumf %a, %b : f32", {{8, 9, /*hasNaN=*/true}, high}).low, 6);
+  EXPECT_EQ(compute("f32", "arith.maximumf %a, %b : f32", {{8, 9, /*hasNaN=*/true}, high}).low, 8);
+}
+
 TEST_F(NumberRangesTest, DivisionByARangeWithZeroIsUnknown) {
   NumberRange quotient = compute("f32", "arith.divf %a, %b : f32", {{1, 2}, {0, 4}});
   EXPECT_TRUE(quotient.hasNaN);

@@ -132,15 +132,23 @@ std::optional<NumberRange> fp8::computeFloat(Operation *op, ArrayRef<NumberRange
   auto least = [](const NumberRange &a, const NumberRange &b) {
     return NumberRange{std::min(a.low, b.low), std::min(a.high, b.high), a.hasNaN || b.hasNaN};
   };
+  // The other number where one is NaN.
+  auto orOther = [&](NumberRange range) {
+    for (unsigned i : {0, 1})
+      if (x[i].hasNaN)
+        range = join(range, x[1 - i]);
+    return range;
+  };
   return TypeSwitch<Operation *, Result>(op)
       .Case<arith::NegFOp>([&](auto) { return negate(x[0]); })
       .Case<arith::AddFOp>([&](auto) { return widen(add(x[0], x[1]), type); })
       .Case<arith::SubFOp>([&](auto) { return widen(add(x[0], negate(x[1])), type); })
       .Case<arith::MulFOp>([&](auto) { return widen(multiply(x[0], x[1]), type); })
       .Case<arith::DivFOp>([&](auto) { return widen(divide(x[0], x[1]), type); })
-      .Case<arith::MinimumFOp, arith::MinNumFOp>([&](auto) { return least(x[0], x[1]); })
-      .Case<arith::MaximumFOp, arith::MaxNumFOp>(
-          [&](auto) { return negate(least(negate(x[0]), negate(x[1]))); })
+      .Case<arith::MinimumFOp>([&](auto) { return least(x[0], x[1]); })
+      .Case<arith::MinNumFOp>([&](auto) { return orOther(least(x[0], x[1])); })
+      .Case<arith::MaximumFOp>([&](auto) { return negate(least(negate(x[0]), negate(x[1]))); })
+      .Case<arith::MaxNumFOp>([&](auto) { return orOther(negate(least(negate(x[0]), negate(x[1])))); })
       .Case<math::AbsFOp>([&](auto) {
         NumberRange y = negate(x[0]);
         double low = std::max({x[0].low, y.low, 0.0});

@@ -141,11 +141,21 @@ bool RangeEvaluator::isBelowMaximum(const CodeNode *node) {
          skip(getAddend(top)) == skip(node->operands[0]);
 }
 
-/// Returns whether an addend is the exponential of a number less the maximum: that of one key is 1.
+/// Returns whether an addend is the exponential of a number less the maximum, and the maximum that of a key,
+/// not what it begins with: the addend of this key is 1.
 bool RangeEvaluator::isSoftmaxAddend(const CodeNode *addend) {
   addend = skip(addend);
-  return isa_and_nonnull<math::ExpOp, math::Exp2Op>(addend->getOperation()) &&
-         isBelowMaximum(skip(addend->operands[0]));
+  if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(addend->getOperation()))
+    return false;
+  const CodeNode *argument = skip(addend->operands[0]);
+  if (!isBelowMaximum(argument))
+    return false;
+  const CodeNode *top = skip(argument->operands[1]);
+  NumberRange start = compute(top->operands[0], everywhere());
+  return !start.hasNaN && llvm::any_of(seen, [&](const ScoreArea &area) {
+    NumberRange number = compute(getAddend(top), area);
+    return !number.hasNaN && start.high <= number.low;
+  });
 }
 
 NumberRange RangeEvaluator::reduce(const CodeNode *node) {
@@ -167,6 +177,8 @@ NumberRange RangeEvaluator::reduce(const CodeNode *node) {
     result.high = isAll ? start.high : result.high;
     for (const ScoreArea &area : seen) {
       NumberRange known = bound == key ? compute(addend, area) : each;
+      if (known.hasNaN)
+        continue;
       result.low = isAll ? result.low : std::max(result.low, known.low);
       result.high = isAll ? std::min(result.high, known.high) : result.high;
     }

@@ -26,6 +26,26 @@ func.func @scores() {
 
 // -----
 
+// 64 MiB for each of 24 workers would be more than 1 GiB: there are 16.
+// CHECK-LABEL: func.func @large
+// CHECK: %[[COUNT:.+]] = arith.constant 16 : index
+// CHECK: memref.alloc() {alignment = 64 : i64} : memref<1073741824xi8>
+// CHECK: scf.parallel (%{{.+}}) = (%{{.+}}) to (%[[COUNT]])
+func.func @large() {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c24 = arith.constant 24 : index
+  scf.parallel (%worker) = (%c0) to (%c24) step (%c1) {
+    %scores = memref.alloc() : memref<16777216xf32>
+    memref.store %zero, %scores[%c0] : memref<16777216xf32>
+    scf.reduce
+  } {fp8.tasks}
+  return
+}
+
+// -----
+
 func.func @dynamic(%n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -106,6 +106,27 @@ def test_masks(bin_dir, tmp_path, name):
     assert name == "before" or all(np.isfinite(result).all() for result in results)
 
 
+class FromZero(Masked):
+    """The maximum begins at zero: exponentials are of numbers that may all be far below it, and their sum may be zero."""
+
+    def write_softmax(self, code, masked):
+        top = code.reduce("%top", ["%v = arith.maximumf %out, %a0 : f32"], "%zero", masked)
+        exps = code.elements("%exps", F32, ["%t = arith.subf %a0, %a1 : f32", "%v = math.exp %t : f32"], masked, top)
+        return exps, top, code.reduce("%total", ["%v = arith.addf %out, %a0 : f32"], "%zero", exps)
+
+
+def test_a_maximum_that_is_of_no_key(bin_dir, tmp_path):
+    """Rows whose sum is zero divide by zero, also at hidden keys: all of them are NaN."""
+    rng = random_generator(50)
+    program = FromZero(rng, MASKS["chosen"][0])
+    (tmp_path / "program.mlir").write_text(program.step())
+    assert visible_keys(bin_dir, tmp_path / "program.mlir") == []
+    made = programs(bin_dir, tmp_path, program)
+    arrays = program.arrays(rng, grad=True)
+    arrays[0], arrays[1] = np.abs(arrays[0]) * -30, np.abs(arrays[1]) * 30
+    assert np.isnan(compare(made, *arrays)[0]).any()
+
+
 @pytest.mark.parametrize("place", [0, TOKENS - 1])
 @pytest.mark.parametrize("number", [np.nan, np.inf, 1e30, 0.0])
 @pytest.mark.parametrize("argument", ["query", "key", "value", "weights"])

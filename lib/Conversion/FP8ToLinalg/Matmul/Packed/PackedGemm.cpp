@@ -235,6 +235,8 @@ void MatmulBuilder::buildSegments(OpBuilder &b, EpilogueBuilder epilogue) {
     buildCopy(b, loc, options.start, viewSums(b));
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value end = getValueOrCreateConstantIndexOp(b, loc, depth);
+  if (!getConstantIntValue(depth)) // sums without summands are zeros
+    end = arith::MaxUIOp::create(b, loc, end, arith::ConstantIndexOp::create(b, loc, 1));
   Value step = arith::ConstantIndexOp::create(b, loc, plan.segment);
   auto loop = scf::ForOp::create(b, loc, zero, end, step);
   OpBuilder inside = OpBuilder::atBlockTerminator(loop.getBody());
