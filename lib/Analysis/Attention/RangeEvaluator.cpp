@@ -114,21 +114,29 @@ static bool isMaximum(const CodeNode *reduction) {
          isa_and_nonnull<arith::MaximumFOp, arith::MaxNumFOp>(reduction->operands[1]->getOperation());
 }
 
-/// Looks through casts to wider types, and through selections between two values whose condition is known.
+/// Returns the operand that a selection or a maximum of two numbers is known to be; null if it is not known.
+const CodeNode *RangeEvaluator::findChosen(const CodeNode *node) {
+  if (node->kind == Kind::selection || isa_and_nonnull<arith::SelectOp>(node->getOperation())) {
+    NumberRange condition = compute(node->operands[0], everywhere());
+    bool isKnown = condition.isExactly(0) || condition.isExactly(1);
+    return isKnown ? node->operands[condition.isExactly(1) ? 1 : 2] : nullptr;
+  }
+  if (!isa_and_nonnull<arith::MaximumFOp, arith::MaxNumFOp>(node->getOperation()))
+    return nullptr;
+  NumberRange x = compute(node->operands[0], everywhere()), y = compute(node->operands[1], everywhere());
+  if (x.hasNaN || y.hasNaN)
+    return nullptr;
+  return x.high <= y.low ? node->operands[1] : y.high <= x.low ? node->operands[0] : nullptr;
+}
+
+/// Looks through casts to wider types, and through choices between two values that are known.
 const CodeNode *RangeEvaluator::skip(const CodeNode *node) {
   while (true) {
-    bool isSelection =
-        node->kind == Kind::selection || isa_and_nonnull<arith::SelectOp>(node->getOperation());
-    if (isSelection) {
-      NumberRange condition = compute(node->operands[0], everywhere());
-      if (!condition.isExactly(0) && !condition.isExactly(1))
-        return node;
-      node = node->operands[condition.isExactly(1) ? 1 : 2];
-    } else if (isa_and_nonnull<arith::ExtFOp>(node->getOperation())) {
-      node = node->operands[0];
-    } else {
+    const CodeNode *inner =
+        isa_and_nonnull<arith::ExtFOp>(node->getOperation()) ? node->operands[0] : findChosen(node);
+    if (!inner)
       return node;
-    }
+    node = inner;
   }
 }
 

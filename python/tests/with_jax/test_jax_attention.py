@@ -94,3 +94,12 @@ def test_attention_that_must_be_fused_and_is_not():
     with pytest.raises(fp8.CompileError, match=r"required to be fused .* along another dimension") as error:
         step(params, x)
     assert error.value.location.file.endswith("jax_attention.py")
+
+
+@pytest.mark.parametrize("form", [form for form in jax_attention.FUSED if "causal" in form.__name__], ids=lambda form: form.__name__)
+def test_keys_that_a_causal_mask_hides(form):
+    """Blocks leave them out: from 256 tokens on there are several."""
+    (site,) = check(form, "float32", 256, "none")
+    assert site.is_fused, site.reason
+    assert site.mask == "causal"
+    assert site.keys_skipped == 255 / 512

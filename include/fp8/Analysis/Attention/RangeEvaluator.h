@@ -38,6 +38,7 @@ private:
   NumberRange visitOperation(const CodeNode *node, const ScoreArea &area);
   NumberRange compareIntegers(const CodeNode *node, const ScoreArea &area);
   NumberRange reduce(const CodeNode *node);
+  const CodeNode *findChosen(const CodeNode *node);
   const CodeNode *skip(const CodeNode *node);
   NumberRange getIndexRange(mlir::AffineExpr expr, const ScoreArea &area) const;
   bool isBelowMaximum(const CodeNode *node);
