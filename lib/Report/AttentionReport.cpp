@@ -74,7 +74,7 @@ static void printMasks(ArrayRef<const AttentionRecord *> fused, raw_ostream &os)
                                  : ""]
           .push_back(record);
   for (const auto &[share, sites] : masked)
-    printSites("  keys that a causal mask hides are left out" + share + ":", sites, os);
+    printSites("  a causal mask hides " + share + ":", sites, os);
 }
 
 void fp8::printAttention(const std::vector<AttentionRecord> &records, raw_ostream &os) {

@@ -24,7 +24,8 @@ struct AttentionRecord {
   /// unset if it stays written out or a size is dynamic.
   std::optional<int64_t> scoreBytes;
   std::string mask; ///< "causal" if it is one operation and each row is known to see only the first keys
-  /// The share of the scores that are behind those keys, which are left out; unset if a size is dynamic.
+  /// The share of the scores that are behind those keys; unset if a size is dynamic. Blocks of rows leave out
+  /// the keys that are hidden from all of their rows.
   std::optional<double> keysSkipped;
   std::string location; ///< where the user wrote it
 

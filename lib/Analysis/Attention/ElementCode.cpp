@@ -291,7 +291,8 @@ AffineExpr fp8::toIndex(const CodeNode *node) {
     return node->at[0];
   MLIRContext *context = node->type.getContext();
   if (node->kind == Kind::constant)
-    if (auto number = dyn_cast<IntegerAttr>(node->constant))
+    if (auto number = dyn_cast<IntegerAttr>(node->constant);
+        number && number.getValue().getSignificantBits() <= 64)
       return getAffineConstantExpr(number.getValue().getSExtValue(), context);
   Operation *op = node->getOperation();
   if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(op))

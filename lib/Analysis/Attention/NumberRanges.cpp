@@ -57,6 +57,13 @@ NumberRange fp8::widen(NumberRange x, Type type) {
   return x;
 }
 
+double fp8::limitToType(double number, Type type) {
+  APFloat largest = APFloat::getLargest(cast<FloatType>(type).getFloatSemantics());
+  bool losesInfo;
+  largest.convert(APFloat::IEEEdouble(), APFloat::rmTowardZero, &losesInfo);
+  return std::min(number, largest.convertToDouble());
+}
+
 //===----------------------------------------------------------------------===//
 // Floats
 //===----------------------------------------------------------------------===//
@@ -114,6 +121,9 @@ static NumberRange computeLog(const NumberRange &x) {
 
 /// Returns the range of a function of one number that does not fall.
 static std::optional<NumberRange> computeRising(Operation *op, const NumberRange &x) {
+  // Numbers beyond an FP8 type saturate in some casts and are NaN in others.
+  if (isa<arith::TruncFOp>(op) && getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() <= 8)
+    return std::nullopt;
   ScalarValue low = x.low, high = x.high;
   if (!isa<arith::ExtFOp, arith::TruncFOp, math::TanhOp, math::ErfOp, math::FloorOp, math::CeilOp,
            math::ExpM1Op>(op))

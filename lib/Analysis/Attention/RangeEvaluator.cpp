@@ -61,9 +61,29 @@ NumberRange RangeEvaluator::getIndexRange(AffineExpr expr, const ScoreArea &area
   return add(rest, both);
 }
 
+/// Returns whether no integer that an index is computed from wraps in its type.
+bool RangeEvaluator::fitsTypes(const CodeNode *node, const ScoreArea &area) {
+  unsigned bits = node->type.isIndex() ? 63 : node->type.getIntOrFloatBitWidth() - 1;
+  double most = std::ldexp(1, static_cast<int>(std::min(bits, 62u))) - 1;
+  AffineExpr index = toIndex(node);
+  if (!index)
+    return false;
+  NumberRange range = getIndexRange(index, area);
+  if (!range.isFinite() || range.low < -most || range.high > most)
+    return false;
+  return node->kind != Kind::operation ||
+         llvm::all_of(node->operands, [&](const CodeNode *operand) { return fitsTypes(operand, area); });
+}
+
+/// Returns the index that a node is on the area; null if it is none, or an integer wraps.
+AffineExpr RangeEvaluator::findIndex(const CodeNode *node, const ScoreArea &area) {
+  AffineExpr index = toIndex(node);
+  return index && fitsTypes(node, area) ? index : AffineExpr();
+}
+
 NumberRange RangeEvaluator::compareIntegers(const CodeNode *node, const ScoreArea &area) {
   using Predicate = arith::CmpIPredicate;
-  AffineExpr lhs = toIndex(node->operands[0]), rhs = toIndex(node->operands[1]);
+  AffineExpr lhs = findIndex(node->operands[0], area), rhs = findIndex(node->operands[1], area);
   if (!lhs || !rhs)
     return NumberRange::anyBit();
   Predicate predicate = cast<arith::CmpIOp>(node->getOperation()).getPredicate();
@@ -195,7 +215,8 @@ NumberRange RangeEvaluator::reduce(const CodeNode *node) {
   if (!isa_and_nonnull<arith::AddFOp>(combiner) || !each.isFinite())
     return NumberRange::unknown();
   // The error of adding many numbers grows with their number, and stays below the sum of their magnitudes.
-  NumberRange sum = add(start, {2 * count * std::min(each.low, 0.0), 2 * count * std::max(each.high, 0.0)});
+  NumberRange sum = widen(
+      add(start, {2 * count * std::min(each.low, 0.0), 2 * count * std::max(each.high, 0.0)}), node->type);
   if (bound == key && start.isExactly(0) && each.low >= 0 && isSoftmaxAddend(addend))
     sum.low = 0.9;
   return sum;
@@ -228,7 +249,7 @@ NumberRange RangeEvaluator::visitOperation(const CodeNode *node, const ScoreArea
   if (isa<arith::UIToFPOp, arith::ExtUIOp>(op) && node->operands[0]->type.isInteger(1))
     return x[0];
   if (isa<arith::SIToFPOp>(op))
-    if (AffineExpr index = toIndex(node->operands[0]))
+    if (AffineExpr index = findIndex(node->operands[0], area))
       return widen(getIndexRange(index, area), node->type);
   if (isa<FloatType>(node->type))
     if (std::optional<NumberRange> range = computeFloat(op, x)) {
@@ -251,6 +272,9 @@ NumberRange RangeEvaluator::visit(const CodeNode *node, const ScoreArea &area) {
     std::optional<ScalarValue> number;
     if (Attribute constant = node->constant; constant || matchPattern(node->value, m_Constant(&constant)))
       number = getScalarValue(constant);
+    if (number && std::holds_alternative<APInt>(*number) &&
+        std::get<APInt>(*number).getSignificantBits() > 63)
+      number.reset();
     if (!number)
       return node->type.isInteger(1) ? NumberRange::anyBit() : NumberRange::unknown();
     double value = std::holds_alternative<double>(*number) ? std::get<double>(*number)

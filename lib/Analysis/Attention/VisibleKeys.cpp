@@ -38,7 +38,7 @@ private:
 static SmallVector<std::pair<const CodeNode *, NumberRange>> bound(ArrayRef<const CodeNode *> raw) {
   SmallVector<std::pair<const CodeNode *, NumberRange>> bounds;
   for (auto [number, node] : llvm::enumerate(raw)) {
-    double most = number == 0 ? kMostScore : kMostGradient;
+    double most = limitToType(number == 0 ? kMostScore : kMostGradient, node->type);
     bounds.push_back({node, {-most, most}});
   }
   return bounds;

@@ -6,6 +6,7 @@
 // which `visible_keys` speaks, else all.
 
 #include "AttentionDecomposer.h"
+#include "fp8/Analysis/Attention/NumberRanges.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -14,6 +15,16 @@
 using namespace mlir;
 using namespace fp8;
 using namespace fp8::detail;
+
+/// Returns whether the tensors of the code of rows are scalars and rows of all keys, which can be cut.
+static bool hasOnlyRows(Block &code, int64_t keys) {
+  return llvm::all_of(code, [&](Operation &op) {
+    return llvm::all_of(op.getResultTypes(), [&](Type type) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      return !tensor || tensor.getRank() == 0 || llvm::equal(tensor.getShape(), ArrayRef(keys));
+    });
+  });
+}
 
 /// Returns the limit that blocks can apply: `visible_keys` of the form i + count, with loops over rows, of
 /// f32, bf16 or f16.
@@ -24,7 +35,8 @@ std::optional<Limit> AttentionDecomposer<Op>::chooseLimit() {
     Type type = getElementTypeOrSelf(value);
     return type.isF32() || type.isBF16() || type.isF16();
   };
-  if (!visible || !isLoop || !llvm::all_of(op->getOperands().take_front(isGrad ? 4 : 3), canCheck))
+  if (!visible || !isLoop || !hasOnlyRows(op.getRows().front(), ranges[dims.keys.front()]) ||
+      !llvm::all_of(op->getOperands().take_front(isGrad ? 4 : 3), canCheck))
     return std::nullopt;
   for (unsigned dim : dims.outer) {
     // Keys that no row of a block sees have no gradients from it.
@@ -33,7 +45,8 @@ std::optional<Limit> AttentionDecomposer<Op>::chooseLimit() {
       continue;
     AffineExpr rest =
         simplifyAffineExpr(visible->getResult(0) - rewriter.getAffineDimExpr(dim), ranges.size(), 0);
-    if (auto count = dyn_cast<AffineConstantExpr>(rest))
+    auto count = dyn_cast<AffineConstantExpr>(rest);
+    if (count && count.getValue() > 0 && count.getValue() < ranges[dims.keys.front()])
       return Limit{dim, count.getValue(), Value()};
   }
   return std::nullopt;
@@ -84,9 +97,13 @@ Value AttentionDecomposer<Op>::checkOperands() {
   };
   Value query = findMagnitude(b, loc, op->getOperand(0)), key = findMagnitude(b, loc, op->getOperand(1)),
         value = findMagnitude(b, loc, op->getOperand(2));
-  Value isValid = areSumsAtMost(query, key, dims.depth, kMostScore / 2), also;
+  auto limit = [&](double number, unsigned row) {
+    return limitToType(number, getElementTypeOrSelf(op.getMatmulRow(row))) / 2;
+  };
+  Value isValid = areSumsAtMost(query, key, dims.depth, limit(kMostScore, 0)), also;
   if constexpr (isGrad)
-    also = areSumsAtMost(findMagnitude(b, loc, op->getOperand(3)), value, dims.width, kMostGradient / 2);
+    also =
+        areSumsAtMost(findMagnitude(b, loc, op->getOperand(3)), value, dims.width, limit(kMostGradient, 1));
   else
     also = isAtMost(value, std::numeric_limits<float>::max());
   return arith::AndIOp::create(b, loc, isValid, also);

@@ -22,7 +22,11 @@ using namespace mlir;
 using namespace fp8;
 
 /// Replaces a loop over tasks by one over workers, each of which takes tasks while there are any.
-static void giveToWorkers(RewriterBase &rewriter, scf::ForallOp tasks) {
+static LogicalResult giveToWorkers(RewriterBase &rewriter, scf::ForallOp tasks) {
+  bool isKnown = llvm::all_of(tasks.getMixedUpperBound(),
+                              [](OpFoldResult size) { return getConstantIntValue(size).has_value(); });
+  if (!tasks.isNormalized() || !isKnown || tasks.getNumResults() != 0)
+    return tasks.emitError("a loop over tasks must run from 0 to known numbers by 1, and have no results");
   Location loc = tasks.getLoc();
   rewriter.setInsertionPoint(tasks);
   int64_t count = 1;
@@ -47,6 +51,7 @@ static void giveToWorkers(RewriterBase &rewriter, scf::ForallOp tasks) {
                                indices.getResults());
   });
   rewriter.eraseOp(tasks);
+  return success();
 }
 
 namespace {
@@ -54,7 +59,8 @@ struct ParallelizeTasksPass : public fp8::impl::ParallelizeTasksBase<Parallelize
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     for (scf::ForallOp tasks : findTasks<scf::ForallOp>(getOperation()))
-      giveToWorkers(rewriter, tasks);
+      if (failed(giveToWorkers(rewriter, tasks)))
+        return signalPassFailure();
   }
 };
 } // namespace

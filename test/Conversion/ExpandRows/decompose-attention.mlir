@@ -137,6 +137,44 @@ func.func @causal(%q: tensor<256x16xf32>, %k: tensor<256x16xf32>, %v: tensor<256
 
 // -----
 
+// Nothing is left out where rows see all keys or none, or where the code has tensors that are no rows.
+// LONG-LABEL: func.func @not_cut
+// LONG-NOT: fp8.amax
+// LONG-NOT: arith.select
+// LONG: return
+#q = affine_map<(i, j, d, e) -> (i, d)>
+#k = affine_map<(i, j, d, e) -> (j, d)>
+#v = affine_map<(i, j, d, e) -> (j, e)>
+#o = affine_map<(i, j, d, e) -> (i, e)>
+func.func @not_cut(%q: tensor<256x16xf32>, %k: tensor<256x16xf32>, %o: tensor<256x16xf32>)
+    -> (tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x16xf32>) {
+  %0 = fp8.attention ins(%q, %k, %k : tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x16xf32>) outs(%o : tensor<256x16xf32>)
+      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (i - 100)>} rows {
+    ^bb0(%i: index, %s: tensor<256xf32>):
+      fp8.yield %s : tensor<256xf32>
+  } -> tensor<256x16xf32>
+  %1 = fp8.attention ins(%q, %k, %k : tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x16xf32>) outs(%o : tensor<256x16xf32>)
+      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (i + 9223372036854775807)>} rows {
+    ^bb0(%i: index, %s: tensor<256xf32>):
+      fp8.yield %s : tensor<256xf32>
+  } -> tensor<256x16xf32>
+  %2 = fp8.attention ins(%q, %k, %k : tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x16xf32>) outs(%o : tensor<256x16xf32>)
+      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (i + 1)>} rows {
+    ^bb0(%i: index, %s: tensor<256xf32>):
+      %two = arith.constant 2.0 : f32
+      %c0 = arith.constant 0 : index
+      %few = tensor.empty() : tensor<4xf32>
+      %filled = linalg.fill ins(%two : f32) outs(%few : tensor<4xf32>) -> tensor<4xf32>
+      %factor = tensor.extract %filled[%c0] : tensor<4xf32>
+      %row = tensor.empty() : tensor<256xf32>
+      %p = linalg.fill ins(%factor : f32) outs(%row : tensor<256xf32>) -> tensor<256xf32>
+      fp8.yield %p : tensor<256xf32>
+  } -> tensor<256x16xf32>
+  return %0, %1, %2 : tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x16xf32>
+}
+
+// -----
+
 // f64 sums cannot be resumed: the rows are one block.
 // CHECK-LABEL: func.func @wide
 // CHECK-NOT: scf.for %

@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(fp8-parallelize-tasks))' | FileCheck %s
+// RUN: fp8-opt %s -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(func.func(fp8-parallelize-tasks))' | FileCheck %s
 
 // A worker for each of 24 tasks; it takes tasks while there are any.
 // CHECK-LABEL: func.func @heads
@@ -40,5 +40,16 @@ func.func @many(%x: memref<1000xf32>) {
   scf.forall (%h) in (1000) {
     memref.store %zero, %x[%h] : memref<1000xf32>
   }
+  return
+}
+
+// -----
+
+func.func @unknown(%x: memref<?xf32>, %n: index) {
+  %zero = arith.constant 0.0 : f32
+  // expected-error@+1 {{a loop over tasks must run from 0 to known numbers by 1, and have no results}}
+  scf.forall (%h) in (%n) {
+    memref.store %zero, %x[%h] : memref<?xf32>
+  } {fp8.tasks}
   return
 }

@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from attention import Attention
+from attention import Attention, widen
 
 from harness import F32, Program, assert_same_bits, random_generator
 
@@ -50,6 +50,15 @@ MASKS = {
     "slopes": (["%i32 = arith.index_cast %ix : index to i32", "%j32 = arith.index_cast %jx : index to i32", "%far = arith.subi %j32, %i32 : i32",
                 "%distance = arith.sitofp %far : i32 to f32", "%slope = arith.constant 0.25 : f32", "%slanted = arith.mulf %distance, %slope : f32",
                 "%sum = arith.addf %t, %slanted : f32", *HIDDEN, "%v = arith.select %hidden, %lowest, %sum : f32"], 1),
+    # Integers that wrap: keys from 128 on are before key 0 in i8, those of late rows in i32.
+    "in i8": (chosen(INFINITE, ["%i8 = arith.index_cast %ix : index to i8", "%j8 = arith.index_cast %jx : index to i8", "%seen = arith.cmpi sge, %i8, %j8 : i8",
+                                "%true = arith.constant true", "%hidden = arith.xori %seen, %true : i1"]), None),
+    "wraps in i32": (chosen(INFINITE, ["%i32 = arith.index_cast %ix : index to i32", "%j32 = arith.index_cast %jx : index to i32", "%most = arith.constant 2147483400 : i32",
+                                       "%i = arith.addi %i32, %most : i32", "%j = arith.addi %j32, %most : i32", "%hidden = arith.cmpi slt, %i, %j : i32"]), None),
+    # -inf becomes the lowest FP8 number, which the scale behind it brings near the scores.
+    "cast to FP8": ([*HIDDEN, "%c9 = arith.constant 9.0 : f32", "%bent = math.tanh %t : f32", "%capped = arith.mulf %bent, %c9 : f32",
+                     "%masked8 = arith.select %hidden, %lowest, %capped : f32", "%narrow = arith.truncf %masked8 : f32 to f8E4M3FN",
+                     "%back = arith.extf %narrow : f8E4M3FN to f32", "%small = arith.constant 0.01 : f32", "%v = arith.mulf %back, %small : f32"], None),
     "not of this key": (chosen(INFINITE, ["%c300 = arith.constant 300 : index", "%later = arith.cmpi ugt, %jx, %ix : index", "%other = arith.cmpi ne, %jx, %c300 : index",
                                           "%hidden = arith.andi %later, %other : i1"]), 301),
 }
@@ -66,7 +75,8 @@ class Masked(Attention):
         self.operand = self.score = self.probability = self.result = F32
 
     def write_scores(self, code):
-        return code.elements("%masked", F32, ["%t = arith.mulf %a0, %scale : f32", *self.lines], "%s")
+        lines, x = widen("%a0", "%w", self.score)
+        return code.elements("%masked", F32, [*lines, f"%t = arith.mulf {x}, %scale : f32", *self.lines], "%s")
 
 
 def visible_keys(bin_dir, source):
@@ -143,6 +153,18 @@ def test_numbers_beyond_the_proof(bin_dir, tmp_path, argument, number, place):
     results = compare(made, *arrays)
     if np.isnan(number) and argument == "value" and place == TOKENS - 1:
         assert np.isnan(results[0]).any(axis=None)
+
+
+@pytest.mark.parametrize("number", [3e5, 60000.0])
+def test_gradients_beyond_f16(bin_dir, tmp_path, number):
+    """Products of gradients and values that are rounded to f16 are infinite from 65,520 on."""
+    rng = random_generator(51)
+    program = Masked(rng, MASKS["chosen"][0])
+    program.score = np.dtype(np.float16)
+    made = programs(bin_dir, tmp_path, program)
+    arrays = program.arrays(rng, grad=True)
+    arrays[2][tuple(TOKENS - 1 if d == "j" else 0 for d in program.maps["value"])] = number
+    compare(made, *arrays)
 
 
 def test_small_numbers(bin_dir, tmp_path):

@@ -34,6 +34,9 @@ NumberRange join(const NumberRange &x, const NumberRange &y);
 /// Adds the error of two units in the last place of `type`, and what becomes of numbers that it has not.
 NumberRange widen(NumberRange x, mlir::Type type);
 
+/// Returns `number`, or the largest one of `type`, a float, if that is less.
+double limitToType(double number, mlir::Type type);
+
 /// Exact results on the numbers of ranges. Infinities that cancel, and zero times infinity, are NaN.
 NumberRange add(const NumberRange &x, const NumberRange &y);
 NumberRange negate(const NumberRange &x);

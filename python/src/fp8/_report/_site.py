@@ -56,7 +56,8 @@ class AttentionSite:
     score_bytes: int | None
     #: "causal" where it is fused and each row is known to see only the first keys.
     mask: str
-    #: The share of the scores behind those keys, which are left out; None where a size is dynamic.
+    #: The share of the scores behind those keys; None where a size is dynamic. Blocks of rows leave out the keys
+    #: that are hidden from all of their rows.
     keys_skipped: float | None
     #: The place in the source, as the compiler prints locations.
     location: str

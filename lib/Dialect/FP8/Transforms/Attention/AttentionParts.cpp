@@ -95,9 +95,14 @@ AttentionParts::AttentionParts(const AttentionSite &site, const AttentionReaders
     reason = fitBackward(site, readers);
 }
 
+/// Returns whether a matmul is nothing but one: it adds to no tensor, and has no epilogue.
+static bool isAlone(MatmulOp matmul) {
+  return matmul.isPlain() && !matmul.getAccumulate() && !matmul.getResume();
+}
+
 std::string AttentionParts::fitForward(const AttentionSite &site) {
   auto scores = cast<MatmulOp>(site.scores), matmul = cast<MatmulOp>(site.output);
-  if (!scores.isPlain() || scores.getAccumulate() || !matmul.isPlain() || matmul.getAccumulate())
+  if (!isAlone(scores) || !isAlone(matmul))
     return "its matmuls add to another tensor, or have an epilogue";
   auto shape = cast<RankedTensorType>(site.probabilities.getType()).getShape();
   MLIRContext *context = site.output->getContext();
@@ -137,7 +142,7 @@ std::string AttentionParts::fitProbabilityGrad(const AttentionSite &site) {
   std::optional<Places> places = nameUnits(probabilityGradNode->at, site);
   if (probabilityGrad->getOperand(operand) != value.tensor)
     return "its backward pass multiplies by other values than its forward pass";
-  if (!probabilityGrad.isPlain() || probabilityGrad.getAccumulate() || !places || !fit.assign(2, *places) ||
+  if (!isAlone(probabilityGrad) || !places || !fit.assign(2, *places) ||
       !fit.assign(operand, resultsOf(value.map)) || !fit.isComplete() || !fit.sumsInOrder())
     return "its backward pass has other dimensions than its forward pass";
   outputGrad = {probabilityGrad->getOperand(!operand), fit.getMap(!operand, numDims)};
@@ -206,7 +211,7 @@ std::string AttentionParts::fitBackward(const AttentionSite &site, const Attenti
     if (matmul->getOperand(!reader.operand) != other.tensor)
       return "its backward pass reads several gradients of its output";
     std::optional<Places> places = nameUnits(reader.places, site);
-    if (!matmul.isPlain() || matmul.getAccumulate() || !places || !dims.assign(reader.operand, *places) ||
+    if (!isAlone(matmul) || !places || !dims.assign(reader.operand, *places) ||
         !dims.assign(!reader.operand, resultsOf(other.map)) || !dims.isComplete())
       return "its backward pass has other dimensions than its forward pass";
     if (!dims.sumsInOrder())

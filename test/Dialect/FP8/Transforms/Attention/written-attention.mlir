@@ -62,6 +62,38 @@ func.func @returned(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x6
 
 // -----
 
+// Sums that begin with a bias.
+#q = affine_map<(b, i, j, d) -> (b, i, d)>
+#k = affine_map<(b, i, j, d) -> (b, j, d)>
+#s = affine_map<(b, i, j, d) -> (b, i, j)>
+#p = affine_map<(b, i, e, j) -> (b, i, j)>
+#v = affine_map<(b, i, e, j) -> (b, j, e)>
+#o = affine_map<(b, i, e, j) -> (b, i, e)>
+func.func @resumed(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x6x8xf32>, %bias: tensor<2x4x6xf32>) -> tensor<2x4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %lowest = arith.constant 0xFF800000 : f32
+  %rows = tensor.empty() : tensor<2x4x6xf32>
+  %stats = tensor.empty() : tensor<2x4xf32>
+  %below = linalg.fill ins(%lowest : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %none = linalg.fill ins(%zero : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %out = tensor.empty() : tensor<2x4x8xf32>
+  // expected-remark @+1 {{attention stays written out: its matmuls add to another tensor, or have an epilogue}}
+  %s = fp8.matmul site("h0") role(other) kinds(input, input) resume ins(%q, %k : tensor<2x4x8xf32>, tensor<2x6x8xf32>) outs(%bias : tensor<2x4x6xf32>)
+    {indexing_maps = [#q, #k, #s]} -> tensor<2x4x6xf32>
+  %max = linalg.reduce { arith.maximumf } ins(%s : tensor<2x4x6xf32>) outs(%below : tensor<2x4xf32>) dimensions = [2]
+  %maxes = linalg.broadcast ins(%max : tensor<2x4xf32>) outs(%rows : tensor<2x4x6xf32>) dimensions = [2]
+  %shifted = arith.subf %s, %maxes : tensor<2x4x6xf32>
+  %exp = math.exp %shifted : tensor<2x4x6xf32>
+  %sum = linalg.reduce { arith.addf } ins(%exp : tensor<2x4x6xf32>) outs(%none : tensor<2x4xf32>) dimensions = [2]
+  %sums = linalg.broadcast ins(%sum : tensor<2x4xf32>) outs(%rows : tensor<2x4x6xf32>) dimensions = [2]
+  %p = arith.divf %exp, %sums : tensor<2x4x6xf32>
+  %y = fp8.matmul site("h0#2") role(other) kinds(input, input) ins(%p, %v : tensor<2x4x6xf32>, tensor<2x6x8xf32>) outs(%out : tensor<2x4x8xf32>)
+    {indexing_maps = [#p, #v, #o]} -> tensor<2x4x8xf32>
+  return %y : tensor<2x4x8xf32>
+}
+
+// -----
+
 // Scores that something else sums up.
 #q = affine_map<(b, i, j, d) -> (b, i, d)>
 #k = affine_map<(b, i, j, d) -> (b, j, d)>
