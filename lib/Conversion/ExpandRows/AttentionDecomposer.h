@@ -52,7 +52,7 @@ public:
   mlir::LogicalResult run(int64_t blockElements);
 
 private:
-  static constexpr bool isGrad = Op::kNumMatmuls == 5;
+  static constexpr bool kIsGrad = Op::kNumMatmuls == 5;
 
   mlir::OpFoldResult sizeOf(unsigned dim);
   mlir::SmallVector<unsigned> scoreDims() const;

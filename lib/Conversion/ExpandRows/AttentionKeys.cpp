@@ -36,12 +36,12 @@ std::optional<Limit> AttentionDecomposer<Op>::chooseLimit() {
     return type.isF32() || type.isBF16() || type.isF16();
   };
   if (!visible || !isLoop || !hasOnlyRows(op.getRows().front(), ranges[dims.keys.front()]) ||
-      !llvm::all_of(op->getOperands().take_front(isGrad ? 4 : 3), canCheck))
+      !llvm::all_of(op->getOperands().take_front(kIsGrad ? 4 : 3), canCheck))
     return std::nullopt;
   for (unsigned dim : dims.outer) {
     // Keys that no row of a block sees have no gradients from it.
     if (maps[1].isFunctionOfDim(dim) || maps[2].isFunctionOfDim(dim) ||
-        (isGrad && (outMaps[1].isFunctionOfDim(dim) || outMaps[2].isFunctionOfDim(dim))))
+        (kIsGrad && (outMaps[1].isFunctionOfDim(dim) || outMaps[2].isFunctionOfDim(dim))))
       continue;
     AffineExpr rest =
         simplifyAffineExpr(visible->getResult(0) - rewriter.getAffineDimExpr(dim), ranges.size(), 0);
@@ -101,7 +101,7 @@ Value AttentionDecomposer<Op>::checkOperands() {
     return limitToType(number, getElementTypeOrSelf(op.getMatmulRow(row))) / 2;
   };
   Value isValid = areSumsAtMost(query, key, dims.depth, limit(kMostScore, 0)), also;
-  if constexpr (isGrad)
+  if constexpr (kIsGrad)
     also =
         areSumsAtMost(findMagnitude(b, loc, op->getOperand(3)), value, dims.width, limit(kMostGradient, 1));
   else

@@ -28,7 +28,7 @@ SmallVector<Value> AttentionDecomposer<Op>::runBlock(OpBuilder &b, ValueRange ou
   auto elementOf = [&](unsigned i) { return getElementTypeOrSelf(op.getMatmulRow(i)); };
   Box seen = limitKeys(b, box);
   matmuls.push_back(multiplyScores(b, 0, 0, 1, elementOf(0), box, seen));
-  if constexpr (isGrad)
+  if constexpr (kIsGrad)
     matmuls.push_back(multiplyScores(b, 1, 3, 2, elementOf(1), box, seen));
   ValueRange further = outs.drop_front(Op::kNumMainResults);
   SmallVector<Value> rows;
@@ -41,7 +41,7 @@ SmallVector<Value> AttentionDecomposer<Op>::runBlock(OpBuilder &b, ValueRange ou
     return SmallVector<Value>(outs);
   }
   SmallVector<Value> results;
-  if constexpr (isGrad) {
+  if constexpr (kIsGrad) {
     Value valueGrad = multiplyInto(b, 2, rows[0], 3, 2, outs[2], seen);
     results.push_back(multiplyInto(b, 3, rows[1], 1, 0, outs[0], seen));
     results.push_back(multiplyInto(b, 4, rows[1], 0, 1, outs[1], seen));
@@ -128,7 +128,7 @@ SmallVector<Value> AttentionDecomposer<Op>::runTasks(ValueRange outs, Box box) {
   SmallVector<OpFoldResult> counts = llvm::map_to_vector(tasks, [&](unsigned dim) { return box.sizes[dim]; });
   auto loop = scf::ForallOp::create(rewriter, loc, counts, outs, /*mapping=*/std::nullopt);
   loop->setAttr(kTasksAttrName, rewriter.getUnitAttr());
-  loop->setAttr(kComputesAttrName, rewriter.getStringAttr(isGrad ? "attention_grad" : "attention"));
+  loop->setAttr(kComputesAttrName, rewriter.getStringAttr(kIsGrad ? "attention_grad" : "attention"));
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(loop.getBody());
   for (auto [dim, index] : llvm::zip_equal(tasks, loop.getInductionVars())) {

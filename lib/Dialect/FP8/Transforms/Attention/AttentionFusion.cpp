@@ -77,7 +77,7 @@ std::string AttentionFusion::planBackward() {
   backward = std::make_unique<RowsPlan>(*site.code, site.keys, matmuls, outputs);
   // The forward operation stores the statistics that it computes, and backward reads them.
   if (std::string reason = backward->chooseInputs([&](const CodeNode *node) {
-        auto place = readers.statistics.find(node->tensor);
+        auto *place = readers.statistics.find(node->tensor);
         return place != readers.statistics.end() &&
                node->tensor.getDefiningOp()->isBeforeInBlock(site.output);
       });
@@ -136,7 +136,7 @@ AffineMap AttentionFusion::toStatisticMap(ArrayRef<AffineExpr> places) const {
   SmallVector<unsigned> units = llvm::to_vector(
       llvm::make_filter_range(parts->dims.outer, [&](unsigned dim) { return shape[dim] == 1; }));
   SmallVector<AffineExpr> named(places);
-  auto unit = units.begin();
+  auto *unit = units.begin();
   for (AffineExpr &place : named)
     if (isa<AffineConstantExpr>(place) && unit != units.end())
       place = getAffineDimExpr(*unit++, rewriter.getContext());
