@@ -67,8 +67,8 @@ def check(form, dtype, tokens, recipe):
 def test_fused(form, dtype, tokens):
     (site,) = check(form, dtype, tokens, "none")
     if tokens == 1 and not site.is_fused:
-        # JAX knows that the softmax of one score is 1.
-        assert site.reason == "no softmax is between its matmuls"
+        # JAX knows of some softmaxes of one score that they are 1; the reductions of others are folded.
+        assert site.reason in ("no softmax is between its matmuls", "it has one key, so that its softmax is no reduction")
         return
     assert site.is_fused, site.reason
     assert site.score_bytes > 0
