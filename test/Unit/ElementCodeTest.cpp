@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Parser/Parser.h"
 #include <cmath>
+
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -169,6 +170,27 @@ TEST_F(ElementCodeTest, ElementsOfOtherOperationsAreRead) {
   ASSERT_EQ(node->kind, Kind::operation);
   EXPECT_EQ(node->operands[0]->kind, Kind::element);
   EXPECT_TRUE(node->operands[0]->value.getDefiningOp<linalg::GenericOp>());
+}
+
+TEST_F(ElementCodeTest, IntegersThatWrapAreNoIndices) {
+  auto readsTable = [&](llvm::StringRef type, llvm::StringRef size) {
+    std::string n = size.str(), t = type.str(), row = "tensor<" + n + "xf32>";
+    const CodeNode *node = parse(
+        "func.func @f(%table: tensor<512xf32>, %init: " + row + ") -> " + row +
+        " {\n %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], "
+        "iterator_types = [\"parallel\"]} outs(%init : " +
+        row + ") {\n ^bb0(%out: f32):\n %i = linalg.index 0 : index\n %j = arith.index_cast %i : index to " +
+        t + "\n %c = arith.constant 100 : " + t + "\n %k = arith.addi %j, %c : " + t +
+        "\n %l = arith.index_cast %k : " + t +
+        " to index\n %m = arith.constant 128 : index\n %at = arith.addi %l, %m : index\n"
+        " %a = tensor.extract %table[%at] : tensor<512xf32>\n linalg.yield %a : f32\n } -> " +
+        row + "\n return %r : " + row + "\n}");
+    EXPECT_EQ(node->kind, Kind::element);
+    return isa<BlockArgument>(node->value); // else the result of the loop is read
+  };
+  EXPECT_TRUE(readsTable("i8", "28"));  // 27 + 100 = 127
+  EXPECT_FALSE(readsTable("i8", "29")); // 128 is -128
+  EXPECT_TRUE(readsTable("i32", "200"));
 }
 
 } // namespace

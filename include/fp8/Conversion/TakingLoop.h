@@ -14,6 +14,9 @@ namespace fp8 {
 /// So many tasks are computed at a time at most: more than machines have cores.
 inline constexpr int64_t kMostWorkers = 256;
 
+/// Returns whether `op` is in a loop over tasks, whose iterations run on one thread each.
+bool isInTask(mlir::Operation *op);
+
 /// Allocates the counter of the tasks that have been taken, an i64.
 mlir::Value allocateTaken(mlir::OpBuilder &b, mlir::Location loc);
 /// Sets the counter to zero.

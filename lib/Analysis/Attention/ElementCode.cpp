@@ -92,51 +92,6 @@ const CodeNode *ElementCode::addConstant(Attribute constant, Type type) {
 // Indices
 //===----------------------------------------------------------------------===//
 
-std::optional<int64_t> ElementCode::getLargest(AffineExpr expr) const {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return constant.getValue() < 0 ? std::nullopt : std::optional(constant.getValue());
-  if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-    int64_t size = sizes[dim.getPosition()];
-    return ShapedType::isDynamic(size) ? std::nullopt : std::optional(size - 1);
-  }
-  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
-  if (!binary)
-    return std::nullopt;
-  std::optional<int64_t> lhs = getLargest(binary.getLHS()), rhs = getLargest(binary.getRHS());
-  if (!rhs)
-    return std::nullopt;
-  if (binary.getKind() == AffineExprKind::Mod)
-    return lhs ? std::min(*lhs, *rhs - 1) : *rhs - 1;
-  if (!lhs)
-    return std::nullopt;
-  switch (binary.getKind()) {
-  case AffineExprKind::Add:
-    return *lhs + *rhs;
-  case AffineExprKind::Mul:
-    return *lhs * *rhs;
-  case AffineExprKind::FloorDiv:
-    return *rhs == 0 ? std::nullopt : std::optional(*lhs / *rhs);
-  default:
-    return std::nullopt;
-  }
-}
-
-/// Drops divisions and remainders that the ranges of the indices decide.
-AffineExpr ElementCode::simplify(AffineExpr expr) const {
-  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
-  if (!binary)
-    return expr;
-  AffineExpr lhs = simplify(binary.getLHS()), rhs = simplify(binary.getRHS());
-  auto divisor = dyn_cast<AffineConstantExpr>(rhs);
-  std::optional<int64_t> largest = getLargest(lhs);
-  bool isBelow = divisor && largest && *largest < divisor.getValue();
-  if (isBelow && binary.getKind() == AffineExprKind::FloorDiv)
-    return getAffineConstantExpr(0, expr.getContext());
-  if (isBelow && binary.getKind() == AffineExprKind::Mod)
-    return lhs;
-  return getAffineBinaryOpExpr(binary.getKind(), lhs, rhs);
-}
-
 /// Returns the index of a reduction's loop of this size; nothing if there are too many.
 std::optional<unsigned> ElementCode::bindLoop(int64_t size, uint64_t taken) {
   for (unsigned dim = sizes.size(); dim-- > 0;)
@@ -285,27 +240,6 @@ const CodeNode *ElementCode::expandElementwise(Operation *op, ArrayRef<AffineExp
 //===----------------------------------------------------------------------===//
 // Scalars
 //===----------------------------------------------------------------------===//
-
-AffineExpr fp8::toIndex(const CodeNode *node) {
-  if (node->kind == Kind::index)
-    return node->at[0];
-  MLIRContext *context = node->type.getContext();
-  if (node->kind == Kind::constant)
-    if (auto number = dyn_cast<IntegerAttr>(node->constant);
-        number && number.getValue().getSignificantBits() <= 64)
-      return getAffineConstantExpr(number.getValue().getSExtValue(), context);
-  Operation *op = node->getOperation();
-  if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(op))
-    return toIndex(node->operands[0]);
-  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
-    return {};
-  AffineExpr lhs = toIndex(node->operands[0]), rhs = toIndex(node->operands[1]);
-  if (!lhs || !rhs)
-    return {};
-  if (isa<arith::MulIOp>(op))
-    return lhs.isSymbolicOrConstant() || rhs.isSymbolicOrConstant() ? lhs * rhs : AffineExpr();
-  return isa<arith::AddIOp>(op) ? lhs + rhs : lhs - rhs;
-}
 
 /// Returns null if the scalar is not computed by code on elements alone.
 const CodeNode *ElementCode::ofScalar(Value scalar, Frame &frame) {

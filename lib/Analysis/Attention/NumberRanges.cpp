@@ -30,16 +30,20 @@ NumberRange fp8::join(const NumberRange &x, const NumberRange &y) {
   return {std::min(x.low, y.low), std::max(x.high, y.high), x.hasNaN || y.hasNaN};
 }
 
-/// Adds the error of two units in the last place of `type`, and what becomes of numbers that it has not.
+static double getLargest(FloatType type) {
+  APFloat largest = APFloat::getLargest(type.getFloatSemantics());
+  bool losesInfo;
+  largest.convert(APFloat::IEEEdouble(), APFloat::rmTowardZero, &losesInfo);
+  return largest.convertToDouble();
+}
+
 NumberRange fp8::widen(NumberRange x, Type type) {
   auto floats = dyn_cast<FloatType>(type);
   if (!floats || x.isExactly(0))
     return x;
   const llvm::fltSemantics &semantics = floats.getFloatSemantics();
   double error = std::ldexp(4, -static_cast<int>(APFloat::semanticsPrecision(semantics)));
-  double largest = type.isF64() ? std::numeric_limits<double>::max()
-                                : APFloat::getLargest(semantics).convertToDouble(),
-         least = std::ldexp(1, APFloat::semanticsMinExponent(semantics));
+  double largest = getLargest(floats), least = std::ldexp(1, APFloat::semanticsMinExponent(semantics));
   auto move = [&](double &end, double outward) {
     if (std::isinf(end) || end == 0)
       return;
@@ -58,10 +62,7 @@ NumberRange fp8::widen(NumberRange x, Type type) {
 }
 
 double fp8::limitToType(double number, Type type) {
-  APFloat largest = APFloat::getLargest(cast<FloatType>(type).getFloatSemantics());
-  bool losesInfo;
-  largest.convert(APFloat::IEEEdouble(), APFloat::rmTowardZero, &losesInfo);
-  return std::min(number, largest.convertToDouble());
+  return std::min(number, getLargest(cast<FloatType>(type)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -175,7 +176,6 @@ std::optional<NumberRange> fp8::computeFloat(Operation *op, ArrayRef<NumberRange
       });
 }
 
-/// Returns the range of `x` compared with `y`; `isSame` where both are the same value.
 NumberRange fp8::compareFloats(arith::CmpFPredicate predicate, const NumberRange &x, const NumberRange &y,
                                bool isSame) {
   using Predicate = arith::CmpFPredicate;
@@ -184,7 +184,6 @@ NumberRange fp8::compareFloats(arith::CmpFPredicate predicate, const NumberRange
   auto bit = [](bool isTrue, bool isFalse) { return NumberRange{isTrue ? 1.0 : 0.0, isFalse ? 0.0 : 1.0}; };
   bool isEqual = isSame || (x.low == x.high && x.low == y.low && y.low == y.high);
   bool isLess = x.high<y.low, isMore = x.low> y.high;
-  bool isAtMost = isSame || x.high <= y.low, isAtLeast = isSame || x.low >= y.high;
   switch (predicate) {
   case Predicate::OEQ:
   case Predicate::UEQ:
@@ -192,18 +191,18 @@ NumberRange fp8::compareFloats(arith::CmpFPredicate predicate, const NumberRange
   case Predicate::ONE:
   case Predicate::UNE:
     return bit(isLess || isMore, isEqual);
-  case Predicate::OGT:
-  case Predicate::UGT:
-    return bit(isMore, isAtMost);
-  case Predicate::OGE:
-  case Predicate::UGE:
-    return bit(isAtLeast, isLess);
   case Predicate::OLT:
   case Predicate::ULT:
-    return bit(isLess, isAtLeast);
+    return bit(isLess, isSame || x.low >= y.high);
   case Predicate::OLE:
   case Predicate::ULE:
-    return bit(isAtMost, isMore);
+    return bit(isSame || x.high <= y.low, isMore);
+  case Predicate::OGT:
+  case Predicate::UGT:
+    return compareFloats(Predicate::OLT, y, x, isSame);
+  case Predicate::OGE:
+  case Predicate::UGE:
+    return compareFloats(Predicate::OLE, y, x, isSame);
   case Predicate::ORD:
   case Predicate::AlwaysTrue:
     return {1, 1};

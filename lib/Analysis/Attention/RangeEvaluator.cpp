@@ -18,9 +18,6 @@ using Kind = CodeNode::Kind;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// More keys than any program has.
-static constexpr double kMostIndices = 0x1p31;
-
 //===----------------------------------------------------------------------===//
 // Indices
 //===----------------------------------------------------------------------===//
@@ -61,29 +58,34 @@ NumberRange RangeEvaluator::getIndexRange(AffineExpr expr, const ScoreArea &area
   return add(rest, both);
 }
 
-/// Returns whether no integer that an index is computed from wraps in its type.
-bool RangeEvaluator::fitsTypes(const CodeNode *node, const ScoreArea &area) {
-  unsigned bits = node->type.isIndex() ? 63 : node->type.getIntOrFloatBitWidth() - 1;
-  double most = std::ldexp(1, static_cast<int>(std::min(bits, 62u))) - 1;
-  AffineExpr index = toIndex(node);
-  if (!index)
-    return false;
-  NumberRange range = getIndexRange(index, area);
-  if (!range.isFinite() || range.low < -most || range.high > most)
-    return false;
-  return node->kind != Kind::operation ||
-         llvm::all_of(node->operands, [&](const CodeNode *operand) { return fitsTypes(operand, area); });
-}
-
-/// Returns the index that a node is on the area; null if it is none, or an integer wraps.
-AffineExpr RangeEvaluator::findIndex(const CodeNode *node, const ScoreArea &area) {
-  AffineExpr index = toIndex(node);
-  return index && fitsTypes(node, area) ? index : AffineExpr();
+/// Returns the comparison of floats that is that of integers.
+static arith::CmpFPredicate toFloats(arith::CmpIPredicate predicate) {
+  using Integers = arith::CmpIPredicate;
+  using Floats = arith::CmpFPredicate;
+  switch (predicate) {
+  case Integers::eq:
+    return Floats::OEQ;
+  case Integers::ne:
+    return Floats::ONE;
+  case Integers::slt:
+  case Integers::ult:
+    return Floats::OLT;
+  case Integers::sle:
+  case Integers::ule:
+    return Floats::OLE;
+  case Integers::sgt:
+  case Integers::ugt:
+    return Floats::OGT;
+  case Integers::sge:
+  case Integers::uge:
+    return Floats::OGE;
+  }
+  llvm_unreachable("all predicates are handled");
 }
 
 NumberRange RangeEvaluator::compareIntegers(const CodeNode *node, const ScoreArea &area) {
   using Predicate = arith::CmpIPredicate;
-  AffineExpr lhs = findIndex(node->operands[0], area), rhs = findIndex(node->operands[1], area);
+  AffineExpr lhs = code.toIndex(node->operands[0]), rhs = code.toIndex(node->operands[1]);
   if (!lhs || !rhs)
     return NumberRange::anyBit();
   Predicate predicate = cast<arith::CmpIOp>(node->getOperation()).getPredicate();
@@ -91,27 +93,7 @@ NumberRange RangeEvaluator::compareIntegers(const CodeNode *node, const ScoreAre
       llvm::is_contained({Predicate::ult, Predicate::ule, Predicate::ugt, Predicate::uge}, predicate);
   if (isUnsigned && (getIndexRange(lhs, area).low < 0 || getIndexRange(rhs, area).low < 0))
     return NumberRange::anyBit();
-  NumberRange difference = getIndexRange(lhs - rhs, area);
-  static constexpr NumberRange zero{0, 0};
-  switch (predicate) {
-  case Predicate::eq:
-    return compareFloats(arith::CmpFPredicate::OEQ, difference, zero, false);
-  case Predicate::ne:
-    return compareFloats(arith::CmpFPredicate::ONE, difference, zero, false);
-  case Predicate::slt:
-  case Predicate::ult:
-    return compareFloats(arith::CmpFPredicate::OLT, difference, zero, false);
-  case Predicate::sle:
-  case Predicate::ule:
-    return compareFloats(arith::CmpFPredicate::OLE, difference, zero, false);
-  case Predicate::sgt:
-  case Predicate::ugt:
-    return compareFloats(arith::CmpFPredicate::OGT, difference, zero, false);
-  case Predicate::sge:
-  case Predicate::uge:
-    return compareFloats(arith::CmpFPredicate::OGE, difference, zero, false);
-  }
-  llvm_unreachable("all predicates are handled");
+  return compareFloats(toFloats(predicate), getIndexRange(lhs - rhs, area), {0, 0}, /*isSame=*/false);
 }
 
 //===----------------------------------------------------------------------===//
@@ -218,7 +200,7 @@ NumberRange RangeEvaluator::reduce(const CodeNode *node) {
   NumberRange sum = widen(
       add(start, {2 * count * std::min(each.low, 0.0), 2 * count * std::max(each.high, 0.0)}), node->type);
   if (bound == key && start.isExactly(0) && each.low >= 0 && isSoftmaxAddend(addend))
-    sum.low = 0.9;
+    sum.low = 0.9; // 1 and what the exponential of zero may be off
   return sum;
 }
 
@@ -249,7 +231,7 @@ NumberRange RangeEvaluator::visitOperation(const CodeNode *node, const ScoreArea
   if (isa<arith::UIToFPOp, arith::ExtUIOp>(op) && node->operands[0]->type.isInteger(1))
     return x[0];
   if (isa<arith::SIToFPOp>(op))
-    if (AffineExpr index = findIndex(node->operands[0], area))
+    if (AffineExpr index = code.toIndex(node->operands[0]))
       return widen(getIndexRange(index, area), node->type);
   if (isa<FloatType>(node->type))
     if (std::optional<NumberRange> range = computeFloat(op, x)) {

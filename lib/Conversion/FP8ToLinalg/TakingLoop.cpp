@@ -3,11 +3,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "fp8/Conversion/TakingLoop.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
+
+bool fp8::isInTask(Operation *op) {
+  for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp())
+    if (loop->hasAttr(kTasksAttrName))
+      return true;
+  return false;
+}
 
 Value fp8::allocateTaken(OpBuilder &b, Location loc) {
   return memref::AllocOp::create(b, loc, MemRefType::get({1}, b.getI64Type()), b.getI64IntegerAttr(64));

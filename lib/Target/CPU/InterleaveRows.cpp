@@ -6,8 +6,8 @@
 // the additions of one sum wait for each other, those of several rows do not. All other code runs row by row,
 // in a loop.
 
+#include "fp8/Conversion/TakingLoop.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
-#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Target/CPU/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -148,10 +148,7 @@ int64_t RowInterleaver::chooseCount() {
       return 1;
     all *= *end;
   }
-  bool onOneThread = false;
-  for (Operation *loop = rows->getParentOp(); loop; loop = loop->getParentOp())
-    onOneThread |= loop->hasAttr(kTasksAttrName);
-  int64_t groups = onOneThread ? 1 : kLeastGroups;
+  int64_t groups = isInTask(rows) ? 1 : kLeastGroups;
   int64_t bytes = 0, last = *getConstantIntValue(rows.getUpperBound().back());
   for (memref::AllocaOp alloca : allocas)
     bytes += getStride(alloca.getType());

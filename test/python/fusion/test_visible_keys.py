@@ -106,7 +106,7 @@ def compare(made, *arrays):
 
 @pytest.mark.parametrize("name", MASKS)
 def test_masks(bin_dir, tmp_path, name):
-    rng = random_generator(46, len(name))
+    rng = random_generator(46, list(MASKS).index(name))
     lines, count = MASKS[name]
     program = Masked(rng, lines)
     (tmp_path / "program.mlir").write_text(program.step())

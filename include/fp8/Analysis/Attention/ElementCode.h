@@ -53,6 +53,9 @@ struct CodeNode {
 };
 
 /// Finds the code of elements, and owns it.
+/// More indices than a dimension has.
+inline constexpr double kMostIndices = 0x1p30;
+
 class ElementCode {
 public:
   /// The first indices range over `sizes`, ShapedType::kDynamic if unknown. The indices of reductions are the
@@ -67,6 +70,10 @@ public:
   /// Returns the largest number that `expr`, whose parts are not negative, can be; nothing if it is not
   /// known.
   std::optional<int64_t> getLargest(mlir::AffineExpr expr) const;
+  /// Returns the index that a node is, as an affine expression; null if it is none, if an integer that it is
+  /// computed from may wrap in its type, or if one may be outside of ±2^31. Dimensions of unknown size have
+  /// at most kMostIndices indices.
+  mlir::AffineExpr toIndex(const CodeNode *node) const;
 
 private:
   /// An iteration of a linalg operation.
@@ -76,6 +83,13 @@ private:
     llvm::DenseMap<mlir::Value, const CodeNode *> known;
   };
   using Key = std::tuple<int, const void *, const void *, const void *, std::vector<const void *>>;
+
+  /// The least and the largest number that an expression can be.
+  struct Bounds {
+    double least, largest;
+  };
+  std::optional<Bounds> getBounds(mlir::AffineExpr expr) const;
+  mlir::AffineExpr readIndex(const CodeNode *node) const;
 
   const CodeNode *add(CodeNode node);
   const CodeNode *addElement(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> at);
@@ -99,9 +113,6 @@ private:
   std::map<Key, const CodeNode *> keys;
   std::map<std::pair<const void *, std::vector<const void *>>, const CodeNode *> elements;
 };
-
-/// Returns the index that a node is, as an affine expression; null if it is none.
-mlir::AffineExpr toIndex(const CodeNode *node);
 
 /// Returns the indices that `exprs` are functions of, a bit for each; those from 64 on must not occur.
 uint64_t getDims(llvm::ArrayRef<mlir::AffineExpr> exprs);

@@ -37,8 +37,6 @@ private:
   NumberRange visit(const CodeNode *node, const ScoreArea &area);
   NumberRange visitOperation(const CodeNode *node, const ScoreArea &area);
   NumberRange compareIntegers(const CodeNode *node, const ScoreArea &area);
-  mlir::AffineExpr findIndex(const CodeNode *node, const ScoreArea &area);
-  bool fitsTypes(const CodeNode *node, const ScoreArea &area);
   NumberRange reduce(const CodeNode *node);
   const CodeNode *findChosen(const CodeNode *node);
   const CodeNode *skip(const CodeNode *node);

@@ -10,7 +10,7 @@
 #include "MatmulScales.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
-#include "fp8/Dialect/FP8/IR/Marks.h"
+#include "fp8/Conversion/TakingLoop.h"
 #include "fp8/Dialect/FP8/IR/MatmulMarks.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -342,8 +342,7 @@ static LogicalResult lowerToPackedGemm(OpBuilder &builder, AnyMatmulOp op, const
   options.registers.instruction = chooseInstruction(op, scales, options.registers.instruction);
   options.marks = markMatmul(op, describeCode(op, options.traits().products, "CPU", scales, options.split));
   options.start = getStart(op);
-  for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp())
-    options.onOneThread |= loop->hasAttr(kTasksAttrName);
+  options.onOneThread = isInTask(op);
   options.scales = scales.buildPanelScales(builder, op.getLoc(), {op.getLhs(), op.getRhs()});
 
   FailureOr<Sum> sum = describeSum(builder, op, scales);
