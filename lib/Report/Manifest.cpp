@@ -232,6 +232,8 @@ void fp8::describeCode(Manifest &manifest, ModuleOp module) {
       entry.workspaceBytes = bytes.getInt();
     if (auto capturable = function->getAttrOfType<BoolAttr>(kCapturableAttrName))
       entry.isCapturable = capturable.getValue();
+    if (auto checks = function->getAttrOfType<IntegerAttr>(kChecksAttrName))
+      entry.checks = checks.getInt();
   }
 }
 
@@ -291,6 +293,8 @@ static llvm::json::Object entryToJSON(const ManifestEntry &entry, const Manifest
     object["collectives"] = collectivesToJSON(collectives);
   if (entry.isCapturable)
     object["capturable"] = *entry.isCapturable;
+  if (entry.checks)
+    object["checks"] = entry.checks;
   if (entry.casts.empty())
     return object;
   llvm::json::Array casts;

@@ -45,6 +45,7 @@ struct ManifestEntry {
   int64_t workspaceBytes = 0;
   /// Whether a call can be captured as a graph; unset on the CPU.
   std::optional<bool> isCapturable;
+  int64_t checks = 0;
 };
 
 /// The manifest without the sites.

@@ -36,7 +36,6 @@ func.func @main(%x: tensor<32x64xbf16>, %w: tensor<64x32xf32>) -> (tensor<32x32x
 }
 """
 OPTIONS = {"recipe": "delayed", "sites": "all", "carry": {1: 1}}
-CHIPS = {**OPTIONS, "order": "program"}
 CHIPS = ["sm_89", "sm_90a"]
 
 

@@ -122,39 +122,6 @@ def test_the_current_stream(cuda):
     assert sorted(cuda.recorded) == sorted(tensor.data_ptr() for tensor in state.tensors())
 
 
-def test_work_is_captured(cuda):
-    """As under torch.cuda.graph: after a first call, the graph that is launched does what the call would."""
-    training = Training(cuda, GPU, "current")
-    x, y = map(training.put, batches(1)[0])
-    with torch.no_grad():
-        wanted = training.forward(x, y).item()
-    stream = cuda.streams[GPU] = cuda.new_stream(GPU)
-    with cuda.captured(GPU, stream) as graph, torch.no_grad():
-        result = training.forward(x, y)
-    result.fill_(0)
-    graph.launch()
-    assert result.item() == wanted
-    x.mul_(2)
-    graph.launch()
-    with torch.no_grad():
-        assert result.item() == training.forward(x, y).item() != wanted
-
-
-def test_what_reads_the_device_is_not_captured(cuda):
-    """Labels are checked, which reads whether they are in range."""
-    torch.manual_seed(0)
-    model = cuda.move(torch_backends.layers(), GPU)
-    forward = torch.compile(lambda x, y: F.cross_entropy(model(x), y), backend=fp8.torch.backend("none"))
-    x, y = (cuda.put(t, GPU) for t in torch_steps.BATCH)
-    with torch.no_grad():
-        loss = forward(x, y)
-        # Sums in f32 in another order.
-        assert loss.item() == pytest.approx(F.cross_entropy(model(x), y).item(), rel=1e-5)
-        cuda.capturing = True
-        with pytest.raises(fp8.UnsupportedError, match="'main' reads values of the device between its kernels, so that no graph can capture it"):
-            forward(x, y)
-
-
 def test_devices_in_one_process(cuda):
     """Each graph runs on the device of its tensors, with the code for its chip; a model that is moved takes its scales along."""
     other = torch.device("cuda:1")

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /// The version of `fp8rt_device` and `fp8rt_device_code` that this header describes.
-#define FP8RT_DEVICE_VERSION 1
+#define FP8RT_DEVICE_VERSION 2
 
 //===----------------------------------------------------------------------===//
 // Provided by the library
@@ -126,6 +126,11 @@ typedef struct fp8rt_device {
 
   /// The reason of the last failure: one line of text, valid until the next call of one of the functions.
   const char *(*error)(void *context);
+
+  /// Since version 2. Fails with `message` unless the byte at `flag` is 1: waits for the work enqueued so
+  /// far, or, while it is captured, enqueues a kernel that ends the work of the whole context where the byte
+  /// is 0. `message` lives as long as the library.
+  int (*check)(void *context, const void *flag, const char *message);
 } fp8rt_device;
 
 #ifdef __cplusplus

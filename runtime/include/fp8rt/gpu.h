@@ -68,7 +68,8 @@ FP8RT_API fp8rt_status fp8rt_state_create_on(const fp8rt_gpu *gpu, fp8rt_state *
 /// fp8rt_session_create, must have been created on the same handle.
 ///
 /// A step returns when its work is done. From its second step on, an entry point that the compiler calls
-/// capturable is replayed as a graph, unless the environment says FP8RT_GRAPH=0. With FP8RT_SYNC=1 each
+/// capturable, and that has no `checks`, is replayed as a graph, unless the environment says FP8RT_GRAPH=0;
+/// with FP8RT_CHECKS=later one that has checks is too. With FP8RT_SYNC=1 each
 /// kernel is waited for, so that an error names the kernel that failed.
 FP8RT_API fp8rt_status fp8rt_session_create_on(const fp8rt_gpu *gpu, const char *entry, fp8rt_state *state,
                                                fp8rt_session **out_session);
@@ -86,9 +87,12 @@ FP8RT_API fp8rt_status fp8rt_prepare_on(const fp8rt_gpu *gpu, const char *entry,
 /// Like fp8rt_prepared_call, but enqueues the work on `stream`, a CUstream of the device's primary context;
 /// NULL is its default stream. Returns before the work is done, unless the entry point reads values of the
 /// device or allocates memory, which the manifest tells by `capturable`; work of a capturable entry point may
-/// be captured. Calls that run at the same time need one handle each: they share a workspace otherwise. The
-/// handle may be destroyed before its work is done, but not before a graph that has captured its work. A
-/// caller that reads what the work writes waits for the stream first; fp8rt_state_export does not.
+/// be captured. The `checks` of the manifest are waited for unless the work is captured or the environment
+/// says FP8RT_CHECKS=later; a check that is not waited for and fails ends all work of the process on the
+/// device, and later calls return FP8RT_CALL_FAILED with its message. Calls that run at the same time need
+/// one handle each: they share a workspace otherwise. The handle may be destroyed before its work is done,
+/// but not before a graph that has captured its work. A caller that reads what the work writes waits for the
+/// stream first; fp8rt_state_export does not.
 ///
 /// A kernel that fails is an error of a later call or of the caller's own wait; with FP8RT_SYNC=1 the call
 /// waits for each kernel. Returns FP8RT_INVALID_ARGUMENT if the entry point was prepared for the CPU.

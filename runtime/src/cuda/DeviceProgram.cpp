@@ -151,6 +151,9 @@ DeviceProgram::DeviceProgram(const std::string &name, std::shared_ptr<const Libr
   try {
     findKernels();
     findSymbols();
+    for (const Entry &entry : program->manifest().entries)
+      if (entry.checks && !ofConditions)
+        ofConditions.emplace(gpu);
   } catch (...) {
     gpu->driver().moduleUnload(module);
     throw;

@@ -8,7 +8,10 @@
 #define FP8RT_CUDA_DEVICEPROGRAM_H
 
 #include "../program/Library.h"
+#include "Checks.h"
 #include "DeviceMemory.h"
+
+#include <optional>
 
 namespace fp8rt::cuda {
 
@@ -31,6 +34,8 @@ public:
   CUfunction function(uint32_t number) const { return functions[number]; }
   /// The address of a constant by its number.
   CUdeviceptr symbol(uint32_t number) const;
+  /// The checks of work that is not waited for; null if the manifest says that there are none.
+  const Checks *checks() const { return ofConditions ? &*ofConditions : nullptr; }
 
   /// Returns the name of a kernel and the sites that it works for, by its position in the library's list
   /// of kernels, which may be -1.
@@ -49,6 +54,7 @@ private:
   CUmodule module = nullptr;
   std::vector<CUfunction> functions;
   std::vector<CUdeviceptr> symbols;
+  std::optional<Checks> ofConditions;
 };
 
 /// Returns the capability of the GPU `name` ("cuda", "cuda:1") without opening it.

@@ -96,7 +96,22 @@ int Driver::version() const {
   return version;
 }
 
+bool fp8rt::cuda::isOfAKernel(CUresult code) {
+  // ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, HARDWARE_STACK_ERROR … LAUNCH_FAILED, TENSOR_MEMORY_LEAK
+  return code == 700 || code == 702 || code == 710 || (code >= 714 && code <= 719) || code == 721;
+}
+
+void Driver::failForCheck(CUresult code) const {
+  const std::atomic<const char *> *record = failedCheck;
+  const char *message = record && isOfAKernel(code) ? record->load() : nullptr;
+  if (message)
+    fail(FP8RT_CALL_FAILED, std::string(message) +
+                                "; as no call waited for this check, it has ended all work of "
+                                "this process on the GPU");
+}
+
 void Driver::check(CUresult code, const std::string &what) const {
+  failForCheck(code);
   if (code != CUDA_SUCCESS)
     fail(code == CUDA_ERROR_OUT_OF_MEMORY ? FP8RT_OUT_OF_MEMORY : FP8RT_DEVICE, what + ": " + describe(code));
 }

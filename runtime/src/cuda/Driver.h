@@ -8,6 +8,7 @@
 #ifndef FP8RT_CUDA_DRIVER_H
 #define FP8RT_CUDA_DRIVER_H
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -132,8 +133,14 @@ public:
   /// Its version, as in 12040 for 12.4.
   int version() const;
 
-  /// Throws an Error, which begins with `what`, unless `code` is success.
+  /// Throws an Error, which begins with `what`, unless `code` is success. Where a check of the program has
+  /// ended the work of the context, it is the check's message.
   void check(CUresult code, const std::string &what) const;
+
+  /// Throws an Error with the message of a check (Checks.h) if that is the reason of `code`.
+  void failForCheck(CUresult code) const;
+  /// Where a check that fails writes its message; null for none.
+  void lookForChecksAt(const std::atomic<const char *> *record) const { failedCheck = record; }
 
   /// Returns the meaning of a code and its name.
   std::string describe(CUresult code) const;
@@ -149,7 +156,11 @@ private:
 
   void *handle = nullptr;
   std::string file;
+  mutable std::atomic<const std::atomic<const char *> *> failedCheck{nullptr};
 };
+
+/// Returns whether the code tells of a kernel that ran, not of the call that returned it.
+bool isOfAKernel(CUresult code);
 
 } // namespace fp8rt::cuda
 

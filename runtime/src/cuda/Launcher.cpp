@@ -39,6 +39,9 @@ struct Launcher::Functions {
   static int read(void *context, void *host, const void *source, uint64_t bytes) {
     return guard(context, [&](Launcher &self) { self.read(host, source, bytes); });
   }
+  static int check(void *context, const void *flag, const char *message) {
+    return guard(context, [&](Launcher &self) { self.check(flag, message); });
+  }
   static int symbol(void *context, uint32_t number, void **outAddress) {
     return guard(context, [&](Launcher &self) { *outAddress = toPointer(self.program->symbol(number)); });
   }
@@ -60,7 +63,8 @@ struct Launcher::Functions {
 
 Launcher::Launcher(std::shared_ptr<const DeviceProgram> program)
     : program(std::move(program)), device(this->program->device()), stream(device.stream()) {
-  table.version = FP8RT_DEVICE_VERSION;
+  // Libraries of version 1 take that alone.
+  table.version = this->program->library()->deviceCode()->version;
   table.context = this;
   table.launch = Functions::launch;
   table.copy = Functions::copy;
@@ -71,6 +75,7 @@ Launcher::Launcher(std::shared_ptr<const DeviceProgram> program)
   table.release = Functions::release;
   table.tensor_map = Functions::tensorMap;
   table.error = Functions::error;
+  table.check = Functions::check;
 }
 
 Launcher::~Launcher() {
@@ -83,10 +88,9 @@ bool Launcher::isToWaitForEach() {
   return asked && std::strcmp(asked, "1") == 0;
 }
 
-/// Returns whether the code tells of a kernel that ran, not of the call that returned it.
-static bool isOfAKernel(CUresult code) {
-  // ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, HARDWARE_STACK_ERROR … LAUNCH_FAILED, TENSOR_MEMORY_LEAK
-  return code == 700 || code == 702 || code == 710 || (code >= 714 && code <= 719) || code == 721;
+bool Launcher::isToCheckLater() {
+  const char *asked = std::getenv("FP8RT_CHECKS");
+  return asked && std::strcmp(asked, "later") == 0;
 }
 
 CUresult Launcher::launchChecked(const fp8rt_device_kernel &kernel, CUfunction function,
@@ -121,6 +125,7 @@ void Launcher::launch(uint32_t number, int32_t line, const uint64_t (&grid)[3], 
   if (timer)
     timer->before(line);
   CUresult code = launchChecked(kernel, program->function(number), grid, parameters);
+  device.driver().failForCheck(code);
   if (isOfAKernel(code) && inFlight == 0)
     fail(FP8RT_DEVICE, program->describeKernel(number, line) +
                            " cannot be launched: earlier work of this process on " + device.name() +
@@ -159,6 +164,7 @@ void Launcher::leave() {
 
 void Launcher::wait() {
   CUresult code = device.driver().streamSynchronize(stream);
+  device.driver().failForCheck(code);
   if (isOfAKernel(code))
     fail(FP8RT_DEVICE, describeLateFailure(code));
   device.driver().check(code, "the work of the step cannot be waited for");
@@ -176,6 +182,28 @@ void Launcher::abandon() noexcept {
 void Launcher::refuseCapture(const char *what) const {
   if (isCapturing)
     fail(FP8RT_CALL_FAILED, std::string("the manifest calls the entry capturable, but it ") + what);
+}
+
+/// Whether the work becomes part of a graph, of this runtime's or the caller's.
+bool Launcher::isInCapture() const {
+  int status = 0;
+  if (!isCapturing)
+    device.driver().check(device.driver().streamIsCapturing(stream, &status),
+                          "the stream does not tell whether it is captured");
+  return isCapturing || status != 0;
+}
+
+void Launcher::check(const void *flag, const char *message) {
+  if (checksLater || isInCapture()) {
+    if (!program->checks())
+      fail(FP8RT_CALL_FAILED, "the compiled code checks a condition that the manifest does not tell of");
+    program->checks()->enqueue(flag, message, stream);
+    return;
+  }
+  uint8_t holds = 0;
+  read(&holds, flag, sizeof(holds));
+  if (!holds)
+    fail(FP8RT_CALL_FAILED, message);
 }
 
 void Launcher::copy(void *target, const void *source, uint64_t bytes) {

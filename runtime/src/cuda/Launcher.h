@@ -29,6 +29,8 @@ public:
   void measureWith(KernelTimer *with) { timer = with; }
   /// Returns whether the environment asks to wait after each kernel, by FP8RT_SYNC=1.
   static bool isToWaitForEach();
+  /// Returns whether the environment asks not to wait for checks, by FP8RT_CHECKS=later.
+  static bool isToCheckLater();
   /// Wait after each kernel, so that an error names the one that failed; at first as the environment says.
   void waitForEach(bool wait) { waitsForEach = wait; }
   /// The following calls are captured: calls that cannot be part of a graph are refused.
@@ -52,11 +54,13 @@ private:
   void copy(void *target, const void *source, uint64_t bytes);
   void fill(void *target, uint8_t value, uint64_t bytes);
   void read(void *host, const void *source, uint64_t bytes);
+  void check(const void *flag, const char *message);
   void *allocate(uint64_t bytes);
   void release(void *memory);
   void encodeMap(void *map, uint32_t type, uint32_t rank, void *base, const uint64_t *sizes,
                  const uint64_t *strides, const uint32_t *box, uint32_t swizzle) const;
   void refuseCapture(const char *what) const;
+  bool isInCapture() const;
   std::string describeLateFailure(CUresult code) const;
 
   std::shared_ptr<const DeviceProgram> program;
@@ -64,7 +68,7 @@ private:
   fp8rt_device table = {};
   CUstream stream;
   KernelTimer *timer = nullptr;
-  bool waitsForEach = isToWaitForEach(), isCapturing = false;
+  bool waitsForEach = isToWaitForEach(), checksLater = isToCheckLater(), isCapturing = false;
   std::string failure;           // of the last function that failed
   std::vector<Buffer> allocated; // by the call of compiled code
   bool hasAllocated = false;     // since the last wait

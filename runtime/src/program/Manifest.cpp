@@ -203,6 +203,8 @@ Entry parseEntry(const Node &node) {
   }
   if (std::optional<Node> capturable = node.get("capturable"))
     entry.capturable = capturable->boolean();
+  if (std::optional<Node> checks = node.get("checks"))
+    entry.checks = uint64_t(checks->integer(0, INT64_MAX));
   if (std::optional<Node> parameters = node.get("parameters"))
     parseParameters(*parameters, entry);
   return entry;

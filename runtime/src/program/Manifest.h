@@ -49,8 +49,11 @@ struct Entry {
   std::vector<KeptCast> casts;
   uint64_t workspaceBytes = 0;
   uint64_t workspaceAlignment = 64;
-  /// Whether a call of it on a device only enqueues work, the same for the same memory.
+  /// Whether a call of it on a device can be captured: it only enqueues work, the same for the same memory.
   bool capturable = false;
+  /// How many conditions of the program it checks, for each of which a call on a device waits unless it is
+  /// captured.
+  uint64_t checks = 0;
 };
 
 struct StateTensor {

@@ -62,8 +62,9 @@ Session::Session(std::shared_ptr<const cuda::DeviceProgram> onDevice, size_t ent
                  std::shared_ptr<State> states)
     : EntryCall(std::move(onDevice), entryIndex, std::move(states)) {
   bindTensors();
+  // A session waits for checks: after one that fails the next step may have other inputs.
+  bool capturable = entry.capturable && (entry.checks == 0 || cuda::Launcher::isToCheckLater());
   // Memory of a result that only compiled code knows the size of is new in each step.
-  bool capturable = entry.capturable;
   for (const Value &result : entry.results)
     capturable &= result.alias >= 0 || isStatic(result.shape);
   if (!entry.initializer.empty())

@@ -89,9 +89,9 @@ TEST_F(LibraryTest, DeviceCodeIsChecked) {
     setenv("FP8RT_TEST_MANIFEST", text.c_str(), /*overwrite=*/1);
   };
   manifest("2");
-  setenv("FP8RT_TEST_CODE_VERSION", "2", 1);
+  setenv("FP8RT_TEST_CODE_VERSION", "3", 1);
   expectError(ANY_DEVICE_CODE, FP8RT_UNSUPPORTED,
-              "device code is of version 2, this runtime knows version 1");
+              "device code is of version 3, this runtime knows version 2");
   setenv("FP8RT_TEST_CODE_VERSION", "1", 1);
   setenv("FP8RT_TEST_NO_IMAGES", "1", 1);
   expectError(ANY_DEVICE_CODE, FP8RT_CORRUPT, "its device code is incomplete");

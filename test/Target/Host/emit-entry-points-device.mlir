@@ -12,7 +12,7 @@
 // CHECK: scf.yield %[[COPIED]]
 // Version 2 of the call, memory of a GPU, a workspace aligned to 256 bytes.
 // CHECK: @fp8_specs_step(dense<[2, 2, 256, 73730, 2, 4, 8, 73730, 2, 4, 8]>
-// CHECK: @fp8_lines_step("this library runs on a GPU: pass a device (version 2 of fp8rt_call, version 1 of fp8rt_device)\00
+// CHECK: @fp8_lines_step("this library runs on a GPU: pass a device (version 2 of fp8rt_call, version 2 of fp8rt_device)\00
 // CHECK-SAME: argument 0 'w': expected f32 [4, 8] (row-major, in memory of the device)\00
 // CHECK: func private @fp8_entry_step
 // CHECK-NOT: fp8.capturable

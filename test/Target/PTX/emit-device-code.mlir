@@ -24,9 +24,9 @@
 // CHECK-NEXT: llvm.mlir.constant(0 : i32)
 // CHECK-NEXT: llvm.mlir.constant(1 : i32)
 // CHECK: @fp8_symbol_name_0("table\00")
-// Version 1, one image, two kernels, one symbol.
+// Version 2, one image, two kernels, one symbol.
 // CHECK: llvm.mlir.global internal constant @fp8_device_code_value()
-// CHECK-NEXT: llvm.mlir.constant(1 : i32)
+// CHECK-NEXT: llvm.mlir.constant(2 : i32)
 // CHECK-NEXT: llvm.mlir.constant(1 : i32)
 // CHECK-NEXT: llvm.mlir.addressof @fp8_device_image
 // CHECK-NEXT: llvm.mlir.constant(2 : i32)

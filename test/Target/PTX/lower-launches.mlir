@@ -143,6 +143,22 @@ module attributes {gpu.container_module} {
 // CHECK: llvm.store %{{.*}}, %[[SECOND]] : i64
 // CHECK: call @fp8_abi_launch
 
+// The condition of an assertion is checked on the device, and the work can be captured.
+// CHECK: llvm.mlir.global internal constant @fp8_check_check_0("positive (step.mlir:7:3)\00")
+// CHECK-LABEL: func.func @check
+// CHECK-SAME: attributes {fp8.capturable = true, fp8.checks = 1 : i64}
+// CHECK: %[[MESSAGE:.*]] = llvm.mlir.addressof @fp8_check_check_0
+// CHECK: %[[FLAG:.*]] = llvm.inttoptr
+// CHECK: %[[GOOD:.*]] = call @fp8_abi_check(%{{.*}}, %[[FLAG]], %[[MESSAGE]]) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i1
+// CHECK-NEXT: cf.assert %[[GOOD]], ""
+// CHECK-NEXT: arith.constant
+
+// Not one that the host decides by as well, nor one in a branch.
+// CHECK-LABEL: func.func @check_and_condition
+// CHECK-SAME: attributes {fp8.capturable = false}
+// CHECK-COUNT-2: call @fp8_abi_read
+// CHECK: cf.assert %{{.*}}, "both"
+
 // A value that the host needs is read where it is needed.
 // CHECK-LABEL: func.func @condition
 // CHECK-SAME: attributes {fp8.capturable = false}
@@ -165,6 +181,24 @@ module attributes {gpu.container_module} {
     gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1) args(%x : memref<4xf32>, %n : index)
     %ok = arith.constant 0 : i32
     return %ok : i32
+  }
+  func.func @check(%x: memref<i1>, %frame: !llvm.ptr) -> i32 {
+    %c = memref.load %x[] : memref<i1>
+    cf.assert %c, "positive" loc("step.mlir":7:3)
+    %ok = arith.constant 0 : i32
+    return %ok : i32
+  }
+  func.func @check_and_condition(%x: memref<i1>, %y: memref<i1>, %z: memref<i32>, %frame: !llvm.ptr) -> i32 {
+    %c = memref.load %x[] : memref<i1>
+    %d = memref.load %y[] : memref<i1>
+    %ok = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %r = arith.select %c, %ok, %one : i32
+    scf.if %c {
+      cf.assert %d, "in a branch"
+    }
+    cf.assert %c, "both"
+    return %r : i32
   }
   func.func @condition(%x: memref<i1>, %y: memref<4xf32>, %n: index, %frame: !llvm.ptr) -> i32 {
     %c1 = arith.constant 1 : index

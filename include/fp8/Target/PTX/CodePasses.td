@@ -147,11 +147,13 @@ def LowerLaunches : Pass<"fp8-lower-launches", "mlir::ModuleOp"> {
     line in `fp8_kernels` (-1 without), the grid, and parameters: numbers, addresses at a known
     distance from an argument, or for an argument with `fp8.tensor_map` a tensor map. The host stores
     parameters that only the running program knows in slots before the call. A buffer is one address, or the
-    fields of a descriptor if the kernel takes it so. A load asks the device for the value. Constants of the
-    program are in the gpu.module, `fp8.symbols` lists them, and `fp8_abi_symbol` gives their addresses. Each
-    of these calls ends the entry point if the device fails. So does an index beyond what kernels count,
-    2147483136, that the host narrows to an operand of 32 bits: the error names kernel and site.
-    `fp8.capturable` tells whether an entry point only enqueues work.
+    fields of a descriptor if the kernel takes it so. A load asks the device for the value; one that is
+    nothing but the condition of a `cf.assert` becomes a call of `fp8_abi_check`, as the host need not know
+    it. Constants of the program are in the gpu.module, `fp8.symbols` lists them, and `fp8_abi_symbol` gives
+    their addresses. Each of these calls ends the entry point if the device fails. So does an index beyond
+    what kernels count, 2147483136, that the host narrows to an operand of 32 bits: the error names kernel and
+    site. `fp8.capturable` tells whether an entry point only enqueues work, `fp8.checks` how many conditions
+    it checks.
 
     Example:
     ```mlir

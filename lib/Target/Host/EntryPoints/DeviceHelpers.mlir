@@ -4,7 +4,7 @@
 //
 // Calls of the device of a call, and its memory of dynamic size: the counterpart of AllocationHelpers.mlir
 // in libraries whose kernels run on a device. EntryPointHelpers.h describes each function. The byte offsets
-// are those of fp8rt_device (fp8rt/device.h, version 1) and of fp8rt_call (version 2) on a 64-bit machine.
+// are those of fp8rt_device (fp8rt/device.h, version 2) and of fp8rt_call (version 2) on a 64-bit machine.
 
 llvm.func @malloc(i64) -> !llvm.ptr
 llvm.func @free(!llvm.ptr)
@@ -58,6 +58,17 @@ func.func private @fp8_abi_read(%frame: !llvm.ptr, %host: !llvm.ptr, %source: !l
   %read = llvm.load %field : !llvm.ptr -> !llvm.ptr
   %status = llvm.call %read(%context, %host, %source, %bytes)
       : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> i32
+  %good = func.call @fp8_abi_device_succeeded(%call, %status) : (!llvm.ptr, i32) -> i1
+  return %good : i1
+}
+
+func.func private @fp8_abi_check(%frame: !llvm.ptr, %flag: !llvm.ptr, %message: !llvm.ptr) -> i1 {
+  %call = llvm.load %frame : !llvm.ptr -> !llvm.ptr
+  %device = func.call @fp8_abi_device(%call) : (!llvm.ptr) -> !llvm.ptr
+  %context = func.call @fp8_abi_device_context(%device) : (!llvm.ptr) -> !llvm.ptr
+  %field = llvm.getelementptr %device[88] : (!llvm.ptr) -> !llvm.ptr, i8
+  %check = llvm.load %field : !llvm.ptr -> !llvm.ptr
+  %status = llvm.call %check(%context, %flag, %message) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
   %good = func.call @fp8_abi_device_succeeded(%call, %status) : (!llvm.ptr, i32) -> i1
   return %good : i1
 }

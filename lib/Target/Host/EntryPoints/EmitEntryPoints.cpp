@@ -153,8 +153,9 @@ void EntryPointBuilder::build(const CheckTables &tables, StringRef name) {
   auto function = func::FuncOp::create(builder, loc, ("fp8_call_" + name).str(),
                                        builder.getFunctionType({pointer}, {i32}));
   function->setAttr(kWorkspaceBytesAttrName, builder.getI64IntegerAttr(signature.workspaceBytes));
-  if (Attribute capturable = entry->removeAttr(kCapturableAttrName))
-    function->setAttr(kCapturableAttrName, capturable);
+  for (StringRef told : {kCapturableAttrName, kChecksAttrName})
+    if (Attribute value = entry->removeAttr(told))
+      function->setAttr(told, value);
   builder.setInsertionPointToStart(function.addEntryBlock());
   Value call = function.getArgument(0);
   Value specs = addGlobal("fp8_specs_" + name, LLVM::LLVMArrayType::get(i64, tables.specs.size()),

@@ -53,6 +53,7 @@ namespace fp8 {
 ///     from, `slots` and `grid` what the host has stored; `pointers` has room for the address of every
 ///     parameter.
 ///   @fp8_abi_read(frame, host, source, bytes: i64) -> i1
+///   @fp8_abi_check(frame, flag, message) -> i1: fails with the message unless the byte at `flag` is 1
 ///   @fp8_abi_symbol(frame, symbol: i32) -> pointer
 ///   @fp8_abi_tensor_map(frame, map, type: i32, rank: i32, base, sizes, strides, box, swizzle: i32) -> i1
 ///   @fp8_abi_copy_on_device(call, status: i32, to, from, bytes: i64) -> i32: copies as fp8_abi_copy if the
@@ -68,6 +69,7 @@ inline constexpr llvm::StringLiteral kAllocateHelper = "fp8_abi_allocate";
 inline constexpr llvm::StringLiteral kFreeHelper = "fp8_abi_free";
 inline constexpr llvm::StringLiteral kLaunchHelper = "fp8_abi_launch_all";
 inline constexpr llvm::StringLiteral kReadHelper = "fp8_abi_read";
+inline constexpr llvm::StringLiteral kCheckHelper = "fp8_abi_check";
 inline constexpr llvm::StringLiteral kSymbolHelper = "fp8_abi_symbol";
 inline constexpr llvm::StringLiteral kTensorMapHelper = "fp8_abi_tensor_map";
 inline constexpr llvm::StringLiteral kRankHelper = "fp8_abi_rank";

@@ -152,7 +152,7 @@ static StringRef getVersionLine(const CallNeeds &needs) {
   if (needs.memoryType == 1)
     return "this library is for several ranks: it needs version 2 of fp8rt_call, version 1 of "
            "fp8rt_communicator";
-  return "this library runs on a GPU: pass a device (version 2 of fp8rt_call, version 1 of fp8rt_device)";
+  return "this library runs on a GPU: pass a device (version 2 of fp8rt_call, version 2 of fp8rt_device)";
 }
 
 FailureOr<CheckTables> fp8::buildTables(func::FuncOp entry, const EntrySignature &signature,

@@ -7,12 +7,11 @@
 // written the reason already.
 
 #include "EntryPointHelpers.h"
-#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "ErrorMessages.h"
 #include "fp8/Target/Host/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "llvm/ADT/StringExtras.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_RETURNERRORS
@@ -22,34 +21,11 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// Returns the error line of the call: the message and the location in the user's program.
-static std::string describe(cf::AssertOp assertion) {
-  std::string line = assertion.getMsg().str(), place = describeLocation(assertion.getLoc());
-  if (!place.empty())
-    line += " (" + place + ")";
-  for (char &c : line)
-    if (!llvm::isPrint(c) && static_cast<unsigned char>(c) < 0x80)
-      c = ' ';
-  return line;
-}
-
-/// Creates a constant that holds the message, ending in a NUL, and returns its address; NULL for an
-/// assertion without a message.
-static Value addMessage(OpBuilder &builder, func::FuncOp func, cf::AssertOp assertion, unsigned number) {
-  Location loc = assertion.getLoc();
+/// Returns the address of the assertion's message; NULL for one without.
+static Value getMessage(OpBuilder &builder, func::FuncOp func, cf::AssertOp assertion, unsigned number) {
   if (assertion.getMsg().empty())
-    return LLVM::ZeroOp::create(builder, loc, LLVM::LLVMPointerType::get(func.getContext()));
-  std::string text = describe(assertion) + std::string(1, '\0');
-  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
-  LLVM::GlobalOp global;
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(func);
-    global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
-                                    ("fp8_message_" + func.getName() + "_" + Twine(number)).str(),
-                                    builder.getStringAttr(text));
-  }
-  return LLVM::AddressOfOp::create(builder, loc, global);
+    return LLVM::ZeroOp::create(builder, assertion.getLoc(), LLVM::LLVMPointerType::get(func.getContext()));
+  return addErrorMessage(builder, func, assertion, "fp8_message_" + func.getName() + "_" + Twine(number));
 }
 
 /// Adds the block that stores the message in its argument and returns.
@@ -71,7 +47,7 @@ static void returnErrors(func::FuncOp func, ArrayRef<cf::AssertOp> assertions) {
   SmallVector<Value> messages;
   for (cf::AssertOp assertion : assertions) {
     builder.setInsertionPoint(assertion);
-    messages.push_back(addMessage(builder, func, assertion, messages.size()));
+    messages.push_back(getMessage(builder, func, assertion, messages.size()));
   }
   // From the last to the first: the end of a block that moves into a new one stays short.
   for (size_t i = assertions.size(); i-- > 0;) {

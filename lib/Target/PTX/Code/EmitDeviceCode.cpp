@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace fp8;
 
 /// FP8RT_DEVICE_VERSION.
-static constexpr int64_t kDeviceVersion = 1;
+static constexpr int64_t kDeviceVersion = 2;
 
 namespace {
 /// Builds constants of a module, with the bodies of their initializers.

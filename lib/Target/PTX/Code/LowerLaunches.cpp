@@ -7,6 +7,7 @@
 // to the device are here too: the addresses of constants, and values on which its control flow depends.
 
 #include "../../Host/EntryPoints/EntryPointHelpers.h"
+#include "../../Host/EntryPoints/ErrorMessages.h"
 #include "../../Host/Memory.h"
 #include "DeviceCode.h"
 #include "LaunchParameters.h"
@@ -64,6 +65,8 @@ private:
   void requireSizes(gpu::LaunchFuncOp launch);
   void lowerConstant(memref::GetGlobalOp get);
   void lowerRead(memref::LoadOp load, Value slot);
+  void lowerCheck(memref::LoadOp load, unsigned number);
+  Value getAddress(memref::LoadOp load);
   func::CallOp callHelper(Location loc, StringRef name, Type result, ValueRange operands);
   /// Ends the call unless `good`: a helper has written the reason.
   void require(Location loc, Value good) { cf::AssertOp::create(builder, loc, good, ""); }
@@ -228,17 +231,41 @@ void EntryLowering::lowerConstant(memref::GetGlobalOp get) {
   get.erase();
 }
 
+Value EntryLowering::getAddress(memref::LoadOp load) {
+  Value address = buildAddress(builder, load.getLoc(), load.getMemref(), load.getIndices());
+  return LLVM::IntToPtrOp::create(builder, load.getLoc(), pointer, address);
+}
+
+/// Returns the assertion whose condition a load is, if it has no other use: the host need not know it then.
+static cf::AssertOp getOnlyCheck(memref::LoadOp load) {
+  if (!load.getType().isInteger(1) || !load->hasOneUse())
+    return nullptr;
+  auto assertion = dyn_cast<cf::AssertOp>(*load->user_begin());
+  return assertion && assertion->getBlock() == load->getBlock() ? assertion : nullptr;
+}
+
+/// Lets the device check the condition that `load` is, with the message of its assertion.
+void EntryLowering::lowerCheck(memref::LoadOp load, unsigned number) {
+  cf::AssertOp assertion = getOnlyCheck(load);
+  builder.setInsertionPoint(load);
+  Value message =
+      addErrorMessage(builder, entry, assertion, "fp8_check_" + entry.getName() + "_" + Twine(number));
+  auto check =
+      callHelper(load.getLoc(), kCheckHelper, builder.getI1Type(), {frame, getAddress(load), message});
+  require(load.getLoc(), check.getResult(0));
+  assertion.erase();
+  load.erase();
+}
+
 /// Reads one element of the device's memory to `slot`, eight bytes of the host.
 void EntryLowering::lowerRead(memref::LoadOp load, Value slot) {
   builder.setInsertionPoint(load);
   Location loc = load.getLoc();
   Type type = load.getType();
   uint64_t bytes = getElementBytes(type);
-  Value address = buildAddress(builder, loc, load.getMemref(), load.getIndices());
-  Value source = LLVM::IntToPtrOp::create(builder, loc, pointer, address);
-  require(loc,
-          callHelper(loc, kReadHelper, builder.getI1Type(), {frame, slot, source, integer(loc, bytes, 64)})
-              .getResult(0));
+  auto read = callHelper(loc, kReadHelper, builder.getI1Type(),
+                         {frame, slot, getAddress(load), integer(loc, bytes, 64)});
+  require(loc, read.getResult(0));
   Value value = LLVM::LoadOp::create(builder, loc, builder.getIntegerType(bytes * 8), slot);
   if (isa<IndexType>(type))
     value = arith::IndexCastOp::create(builder, loc, type, value);
@@ -265,17 +292,19 @@ static LogicalResult verifyHostCode(func::FuncOp entry) {
 
 LogicalResult EntryLowering::run() {
   SmallVector<gpu::LaunchFuncOp> launches;
-  SmallVector<memref::LoadOp> reads;
+  SmallVector<memref::LoadOp> reads, checks;
   bool allocates = false;
   entry.walk([&](Operation *op) {
     if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
       launches.push_back(launch);
     else if (auto load = dyn_cast<memref::LoadOp>(op))
-      reads.push_back(load);
+      (getOnlyCheck(load) ? checks : reads).push_back(load);
     else if (auto call = dyn_cast<func::CallOp>(op))
       allocates |= call.getCallee() == kAllocateHelper || call.getCallee() == kAllocateResultHelper;
   });
   entry->setAttr(kCapturableAttrName, builder.getBoolAttr(reads.empty() && !allocates));
+  if (!checks.empty())
+    entry->setAttr(kChecksAttrName, builder.getI64IntegerAttr(checks.size()));
   if (failed(verifyHostCode(entry)))
     return failure();
   SmallVector<memref::GetGlobalOp> gets;
@@ -287,6 +316,8 @@ LogicalResult EntryLowering::run() {
   Value slot = parameters.getFirstSlot();
   for (memref::LoadOp load : reads)
     lowerRead(load, slot);
+  for (auto [i, load] : llvm::enumerate(checks))
+    lowerCheck(load, i);
   for (gpu::LaunchFuncOp launch : launches)
     if (failed(lowerLaunch(launch, parameters)))
       return failure();
