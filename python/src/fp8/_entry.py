@@ -73,9 +73,11 @@ class Entry:
                 if self._in_place is None:
                     self._in_place = _InPlace(self._library, self, device)
                 return self._in_place.run(tensors, state or {}, stream)
-            if self._session is None:
-                self._session = Session(self._library, self.name, device)
-            return self._session.run(self, tensors, state or {})
+            # A session is of no use after a step that failed: its tensors have any values.
+            session, self._session = self._session or Session(self._library, self.name, device), None
+            results = session.run(self, tensors, state or {})
+            self._session = session
+            return results
 
     def _lies_on(self, device: Device, tensors: Sequence[Any], state: Mapping[str, Any]) -> bool:
         """Whether all tensors lie on the device; False where all lie on the CPU and may. Raises ValueError for any that lies elsewhere."""
