@@ -21,8 +21,15 @@ Table &fp8_jax::table() {
 extern "C" void fp8_jax_register(const char *name, void *function, uint64_t workspaceBytes,
                                  uint32_t version) {
   std::unique_lock lock(table().mutex);
-  table().entries[name] = {reinterpret_cast<fp8rt_call_fn>(function), workspaceBytes, version, nullptr,
-                           nullptr};
+  Entry &known = table().entries[name];
+  // Custom calls that there are already have what measures them.
+  known = {reinterpret_cast<fp8rt_call_fn>(function),
+           workspaceBytes,
+           version,
+           nullptr,
+           nullptr,
+           0,
+           known.profiling};
 }
 
 /// Makes an entry point of a library for GPUs known as `name`; it runs on the emulator with XLA's buffers of
@@ -41,6 +48,18 @@ extern "C" void fp8_jax_register_on_device(const char *name, const fp8_jax::Runt
 }
 
 /// Makes the devices of this process ranks of the program of an entry point that is known: `communicators`
+/// Measures all following calls of an entry point on the CPU, by functions of libfp8rt; a null profiler
+/// measures none. Returns when no call uses the former one.
+extern "C" void fp8_jax_profile(const char *name, fp8_jax::Profiling::Begin begin,
+                                fp8_jax::Profiling::End end, fp8rt_profiler *profiler) {
+  std::shared_ptr<fp8_jax::Profiling> profiling;
+  {
+    std::unique_lock lock(table().mutex);
+    profiling = table().entries[name].profiling;
+  }
+  profiling->set(begin, end, profiler);
+}
+
 /// and XLA's numbers of their devices, which stay as they are. To be called before the entry point's calls.
 extern "C" void fp8_jax_set_ranks(const char *name, const fp8_jax::Runtime *runtime, const int32_t *ordinals,
                                   fp8rt_communicator *const *communicators, uint32_t count) {

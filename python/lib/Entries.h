@@ -8,6 +8,7 @@
 #define FP8_PYTHON_LIB_ENTRIES_H
 
 #include "DeviceEntry.h"
+#include "Profiling.h"
 #include "Ranks.h"
 
 #include "fp8rt/call.h"
@@ -30,6 +31,7 @@ struct Entry {
   std::shared_ptr<fp8_jax::Ranks> ranks;
   /// How many custom calls of this entry point there are.
   uint64_t instances = 0;
+  std::shared_ptr<fp8_jax::Profiling> profiling = std::make_shared<fp8_jax::Profiling>();
 };
 
 /// The entry points of this process by name. Entries are added and never removed.

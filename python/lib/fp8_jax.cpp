@@ -330,6 +330,7 @@ xla_ffi::Error *call(const xla_ffi::CallFrame &frame) {
     }
     request.workspace = workspace.data();
     request.workspace_bytes = entry.workspaceBytes;
+    fp8_jax::Measured measured(*entry.profiling, request);
     return entry.function(&request) ? error : "";
   });
   if (!failure.empty())

@@ -11,7 +11,7 @@ import os
 import pathlib
 import shutil
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import _cache, _compiler, _device, _runtime
@@ -42,6 +42,8 @@ class Library(Loaded):
         self.entries = {entry["name"]: Entry(self, entry) for entry in manifest["entries"]}
         self._arguments: Sequence[str] = ()
         self._prepared: weakref.WeakSet[Prepared] = weakref.WeakSet()
+        #: Functions that choose the profiler of calls that others make, as XLA does, by names of the calls.
+        self._measuring: dict[str, Callable[[_runtime.Handle | None], None]] = {}
         self._profiler: _runtime.Handle | None = None
         self._source: pathlib.Path | None = None
 
@@ -71,7 +73,8 @@ class Library(Loaded):
 
     def profile(self) -> Profile:
         """Measures the kernels of the calls within a `with` block, on tensors of the CPU: those of `entries` and, of a library for
-        the CPU, those of fp8.torch's modules and steps. Calls of fp8.jax, which XLA makes, are not among them.
+        the CPU, those of fp8.torch's modules and steps and of fp8.jax. XLA makes calls when it comes to them:
+        jax.block_until_ready within the block waits for their results.
 
         with library.profile() as profile:
             library.entries["main"](x, w)
@@ -86,6 +89,14 @@ class Library(Loaded):
             entry.profiler = profiler
         for prepared in list(self._prepared):
             prepared.measure(profiler)
+        for measure in self._measuring.values():
+            measure(profiler)
+
+    def measure_by(self, name: str, measure: Callable[[_runtime.Handle | None], None]) -> None:
+        """Lets a function, one for each name, choose the profiler of calls that others make."""
+        self._measuring[name] = measure
+        if self._profiler is not None:
+            measure(self._profiler)
 
     @hiding_frames
     def ir(self, stage: str) -> str:

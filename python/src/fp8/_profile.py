@@ -55,7 +55,8 @@ class Profile:
     def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
         self._measure(None)
         if kind is None and not self.kernels and not self.outside_milliseconds:
-            warn("no call was measured: Library.profile measures those of Library.entries and, on the CPU, of fp8.torch, but not calls of fp8.jax")
+            measured = "those of Library.entries and, on the CPU, of fp8.torch and fp8.jax (within the block, by jax.block_until_ready)"
+            warn(f"no call was measured: Library.profile measures {measured}")
 
     @property
     def kernels(self) -> list[KernelTime]:

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`step.lower(…).compile()`, beside what jax.jit gives for it."""
 
+import concurrent.futures
+
 import pytest
 
 jax = pytest.importorskip("jax")
@@ -78,3 +80,25 @@ def test_objects_of_flax_are_updated():
 def test_an_unknown_option_is_a_value_error():
     with pytest.raises(ValueError, match="there is no option nonsense"):
         fp8.jax.jit(step, recipe="current", nonsense=1, static_argnums=2)({"w": W}, X, 2)
+
+
+def test_profiles():
+    ours = fp8.jax.jit(step, recipe="none", static_argnums=2)
+    library = ours.lower({"w": W}, X, 2).compile().library
+    ours({"w": W}, X, 2)
+    with library.profile() as profile:
+        for _ in range(3):
+            jax.block_until_ready(ours({"w": W}, X, 2))
+    jax.block_until_ready(ours({"w": W}, X, 2))
+    # The product and the weight's gradient.
+    assert [kernel.calls for kernel in profile.kernels if kernel.kind == "products"] == [3, 3], str(profile)
+    with pytest.warns(fp8.Warning, match="no call was measured"), library.profile():
+        pass
+
+
+def test_calls_of_several_threads_are_measured_one_after_the_other():
+    ours = fp8.jax.jit(step, recipe="none", static_argnums=2)
+    library = ours.lower({"w": W}, X, 2).compile().library
+    with library.profile() as profile, concurrent.futures.ThreadPoolExecutor(4) as threads:
+        [f.result() for f in [threads.submit(lambda: jax.block_until_ready(ours({"w": W}, X, 2))) for _ in range(40)]]
+    assert [kernel.calls for kernel in profile.kernels if kernel.kind == "products"] == [40, 40]

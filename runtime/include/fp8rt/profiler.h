@@ -8,6 +8,7 @@
 #ifndef FP8RT_PROFILER_H
 #define FP8RT_PROFILER_H
 
+#include "fp8rt/call.h"
 #include "fp8rt/prepared.h"
 #include "fp8rt/session.h"
 
@@ -52,6 +53,11 @@ FP8RT_API fp8rt_status fp8rt_session_profile(fp8rt_session *session, fp8rt_profi
 /// for one that was prepared on a device. Not during a call of it; and one profiler measures one call at a
 /// time.
 FP8RT_API fp8rt_status fp8rt_prepared_profile(fp8rt_prepared *prepared, fp8rt_profiler *profiler);
+
+/// Surround a call of compiled code that the caller makes itself: `begin` returns what fp8rt_call.profile
+/// takes. One call at a time.
+FP8RT_API fp8rt_profile *fp8rt_profiler_begin(fp8rt_profiler *profiler);
+FP8RT_API void fp8rt_profiler_end(fp8rt_profiler *profiler);
 
 /// Sets all calls and times to 0, for example after a first step, which is slower
 /// than the others.

@@ -93,6 +93,13 @@ fp8rt_status fp8rt_profiler_create(const fp8rt_library *library, fp8rt_profiler 
 
 void fp8rt_profiler_destroy(fp8rt_profiler *profiler) { delete profiler; }
 
+fp8rt_profile *fp8rt_profiler_begin(fp8rt_profiler *profiler) {
+  profiler->shared->begin();
+  return profiler->shared.get();
+}
+
+void fp8rt_profiler_end(fp8rt_profiler *profiler) { profiler->shared->end(); }
+
 void fp8rt_profiler_reset(fp8rt_profiler *profiler) {
   if (profiler)
     profiler->shared->reset();

@@ -137,6 +137,13 @@ def _register(name: str, library: Library, entry: str, workspace: int) -> None:
     function = getattr(_loaded(str(library.path)), f"fp8_call_{entry}")
     version = int(library.manifest.get("call") or 1)
     _ffi_library().fp8_jax_register(name.encode(), ctypes.cast(function, ctypes.c_void_p), workspace, version)
+    library.measure_by(name, functools.partial(_measure, name))
+
+
+def _measure(name: str, profiler: _runtime.Handle | None) -> None:
+    """Measures all following calls of an entry point; None measures none."""
+    begin, end = (ctypes.cast(getattr(_runtime.load(), f"fp8rt_profiler_{when}"), ctypes.c_void_p) for when in ("begin", "end"))
+    _ffi_library().fp8_jax_profile(name.encode(), begin, end, profiler.value if profiler else None)
 
 
 #: Libraries for GPUs, which XLA may call as long as the process lives.
@@ -180,6 +187,8 @@ def _ffi_library() -> ctypes.CDLL:
         *(ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64),
     ]
     library.fp8_jax_register_on_device.restype = None
+    library.fp8_jax_profile.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    library.fp8_jax_profile.restype = None
     library.fp8_jax_set_ranks.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32]
     library.fp8_jax_set_ranks.restype = None
     instance = {"type_id": _capsule_from(library.fp8_jax_type_id), "type_info": _capsule_from(library.fp8_jax_type_info)}
