@@ -58,13 +58,16 @@ class Loss(nn.Module):  # type: ignore[misc]
         """The modules of the model and the loss."""
         return [m for m in self.modules() if m is not self]
 
+    def users_tensors(self) -> list[Tensor]:
+        """Their parameters, buffers, and attributes that are tensors."""
+        return [t for m in self.users_modules() for t in (*m._parameters.values(), *m._buffers.values(), *vars(m).values()) if isinstance(t, Tensor)]
+
     def kind(self) -> tuple[Any, ...]:
         """The modules' modes and hooks, and the tensors but for their values."""
         modules = self.users_modules()
-        tensors = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values(), *vars(m).values()) if isinstance(t, Tensor)]
         return (
             tuple((m.training, *m._forward_hooks, *m._forward_pre_hooks, *m._backward_hooks, *m._backward_pre_hooks) for m in modules),
-            tuple((id(t), t.dtype, t.shape, t.device, t.requires_grad) for t in tensors),
+            tuple((id(t), t.dtype, t.shape, t.device, t.requires_grad) for t in self.users_tensors()),
         )
 
 

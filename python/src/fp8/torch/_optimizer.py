@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,9 @@ from torch.overrides import TorchFunctionMode
 
 from .._errors import UnsupportedError
 from ._memory import Memory
+
+_backward_hooks = operator.attrgetter("_backward_hooks")
+_accumulation_hooks = operator.attrgetter("_post_accumulate_grad_hooks")
 
 
 def check(optimizer: torch.optim.Optimizer) -> None:
@@ -35,11 +39,11 @@ def check_options(optimizer: torch.optim.Optimizer) -> None:
     for group in optimizer.param_groups:
         if group.get("maximize"):
             raise UnsupportedError("maximize: negate the loss instead")
-        for parameter in group["params"]:
-            if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
-                raise UnsupportedError("a parameter has hooks on its gradient, which a compiled step does not call: use fp8.torch.backend")
-            if not parameter.is_contiguous():
-                raise UnsupportedError("a parameter is not contiguous: call .contiguous() before the optimizer is made")
+        # map, as this is done at every call.
+        if any(map(_backward_hooks, group["params"])) or any(map(_accumulation_hooks, group["params"])):
+            raise UnsupportedError("a parameter has hooks on its gradient, which a compiled step does not call: use fp8.torch.backend")
+        if not all(map(Tensor.is_contiguous, group["params"])):
+            raise UnsupportedError("a parameter is not contiguous: call .contiguous() before the optimizer is made")
 
 
 def beginning(optimizer: torch.optim.Optimizer) -> tuple[Tensor, ...]:

@@ -81,6 +81,10 @@ class State(nn.Module):  # type: ignore[misc]
         tensors = [f"{name} {list(tensor.shape)}" for name, tensor in self.named_buffers() if name not in (_state.HASH, COLUMNS)]
         return f"<fp8.torch.State: {', '.join(tensors)}>"
 
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        # There are no modules within, and torch.nn.Module looks for them at every call.
+        return iter(self._buffers.values())
+
     def tensors(self) -> list[Tensor]:
         """The tensors that programs read and write."""
         return [tensor for name, tensor in self.named_buffers() if name not in (_state.HASH, COLUMNS)]

@@ -9,6 +9,7 @@ memory in place.
 
 from __future__ import annotations
 
+import operator
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ from ._devices import Named, check_options, memory_of
 from ._memory import Memory, strides_of
 from ._model import Loss, Numbers
 from ._ranks import Ranks
+from ._snapshot import Snapshot
 from ._state import State, States, at_line, described, from_arrays, same_layout
 from ._step_graph import capture_step
 from .lowering import _import
@@ -94,6 +96,9 @@ class TrainStep:
         self._module = Loss(model, loss, autocast)
         self._built: dict[Any, _Compiled] = {}
         self._last: _Compiled | None = None
+        #: The model, its optimizer and batch at the last call, and PyTorch's own settings: a step of the same is the same.
+        self._snapshot: Snapshot | None = None
+        self._outside: tuple[Any, ...] = ()
         self._numbers = Numbers(self._module, optimizer)
         self._lock = threading.Lock()
         #: The processes that share a batch.
@@ -120,19 +125,26 @@ class TrainStep:
     def _step(self, batch: Sequence[Tensor]) -> Tensor:
         _optimizer.check_options(self.optimizer)
         autocast = [torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) for kind in ("cpu", "cuda")]
+        outside = (*autocast, *map(id, _optimizer.beginning(self.optimizer)))
+        if self._last is None or self._snapshot is None or outside != self._outside or not self._snapshot.holds(batch):
+            # Before, as forward may change numbers while it is traced.
+            snapshot = Snapshot(self._module, self.optimizer, batch)
+            self._last = self._find(batch, outside)
+            self._outside, self._snapshot = outside, snapshot
+        # A scheduler looks at this mark to find that it is called after the optimizer.
+        self.optimizer._opt_called = True
+        return self._last(batch)
+
+    def _find(self, batch: Sequence[Tensor], outside: tuple[Any, ...]) -> _Compiled:
+        """The step for the model, the optimizer and the batch as they are."""
         options = tuple(tuple((k, _hashable(v)) for k, v in g.items() if k not in ("params", "lr")) for g in self.optimizer.param_groups)
-        first = tuple(map(id, _optimizer.beginning(self.optimizer)))
-        key = (tuple((tuple(t.shape), t.dtype, t.device) for t in batch), options, first, *autocast, self._module.kind(), self._numbers.values())
-        step = self._built.get(key)
-        if step is None:
+        key = (tuple((tuple(t.shape), t.dtype, t.device) for t in batch), options, outside, self._module.kind(), self._numbers.values())
+        if key not in self._built:
             memory = memory_of(self._tensors(batch), self.options)
             with _CAPTURE, torch.inference_mode(False), torch.enable_grad():
                 self._numbers.note_compilation()
-                step = self._built[key] = _Compiled(self, batch, memory)
-        self._last = step
-        # A scheduler looks at this mark to find that it is called after the optimizer.
-        self.optimizer._opt_called = True
-        return step(batch)
+                self._built[key] = _Compiled(self, batch, memory)
+        return self._built[key]
 
     def _tensors(self, batch: Sequence[Tensor]) -> list[Named]:
         plain = ((f"{path}.{name}", value) for path, m in self._module.named_modules() for name, value in vars(m).items() if isinstance(value, Tensor))
@@ -216,6 +228,14 @@ class _Compiled:
     def __init__(self, owner: TrainStep, batch: Sequence[Tensor], memory: Memory) -> None:
         self._optimizer, self._memory = owner.optimizer, memory
         graph, self._slots, self._constants = capture_step(owner._module, owner._numbers, owner.optimizer, batch, memory)
+        entries = [slot for slot in self._slots if slot.key is not None]
+        first = next((place for place, slot in enumerate(self._slots) if slot.key is not None), len(self._slots))
+        self._parameters = [slot.tensor for slot in self._slots[:first]]
+        self._buffers = [slot.tensor for slot in self._slots[first + len(entries) :]]
+        #: The parameters with a state, and for each entry of a state that the step updates the place of its parameter among them, and its key.
+        self._owners = [*dict.fromkeys(slot.tensor for slot in entries)]
+        places = {owner: place for place, owner in enumerate(self._owners)}
+        self._places, self._keys = [places[slot.tensor] for slot in entries], [slot.key for slot in entries]
         self._draws = _capture.draw_outside(graph)
         names = [slot.name for slot in self._slots] + [f"lr{i}" for i in range(len(owner.optimizer.param_groups))]
         names += [name for name, _ in self._constants] + [f"batch{i}" for i in range(len(batch))]
@@ -239,29 +259,32 @@ class _Compiled:
         self._loss = tuple(loss.shape), strides_of(loss.shape), loss.dtype
         with at_line(line):
             self._state = owner.state_for(self.library, memory)
+        #: Of each result whether it is the loss: the others are written in the memory of arguments.
+        self._are_losses = [r.get("alias") is None for r in self._prepared.results]
         self._state_names = [a["name"] for a in self._prepared.arguments if a["kind"] == "state"]
         self._casts = Casts(self.library, "main", memory)
 
     def _updated(self) -> list[Tensor]:
         """The tensors that the step changes, as they are now."""
-        state = self._optimizer.state
-        return [slot.tensor if slot.key is None else state[slot.tensor][slot.key] for slot in self._slots]
+        states = [*map(self._optimizer.state.__getitem__, self._owners)]
+        # load_state_dict of a state that was saved before the first step removes all of it.
+        if not all(states):
+            self._make_states([owner for owner, state in zip(self._owners, states) if not state])
+        return [*self._parameters, *map(operator.getitem, map(states.__getitem__, self._places), self._keys), *self._buffers]
+
+    def _make_states(self, parameters: list[Tensor]) -> None:
+        _optimizer.write_state(self._optimizer, _optimizer.initial_state(self._optimizer, parameters, self._memory))
 
     def __call__(self, batch: Sequence[Tensor]) -> Tensor:
-        state, memory = self._optimizer.state, self._memory
+        memory = self._memory
         if self._state is not None:
             self._state.move_to(memory)  # The model was moved, and runs here again.
-        # load_state_dict of a state that was saved before the first step removes all of it.
-        missing = {slot.tensor for slot in self._slots if slot.key is not None and not state[slot.tensor]}
-        if missing:
-            _optimizer.write_state(self._optimizer, _optimizer.initial_state(self._optimizer, list(missing), memory))
         updated = self._updated()
         if not memory.has(updated):
             # That of another device; also numbers of steps, which eager optimizers have on the CPU.
-            owners = {slot.tensor: None for slot in self._slots if slot.key is not None}
-            _optimizer.write_state(self._optimizer, _optimizer.initial_state(self._optimizer, list(owners), memory))
+            self._make_states(self._owners)
             updated = self._updated()
-        if not all(t.is_contiguous() for t in updated):
+        if not all(map(Tensor.is_contiguous, updated)):
             raise UnsupportedError("a tensor that the step updates is not contiguous: call .contiguous() for it")
         rates = [memory.number(group["lr"]) for group in self._optimizer.param_groups]
         held = [*updated, *rates, *memory.taken([*(t for _, t in self._constants), *batch, *(draw() for draw in self._draws)])]
@@ -270,9 +293,9 @@ class _Compiled:
             self._ranks.compare({**common, **(dict(self._state) if self._state is not None else {})})
             self._is_compared = True
         self._casts.update(held, self._state)
-        arguments = [t.data_ptr() for t in held] + pointers(self._state_names, self._state, self._casts)
+        arguments = [*map(Tensor.data_ptr, held), *pointers(self._state_names, self._state, self._casts)]
         loss = memory.new(*self._loss)
-        results = [loss.data_ptr() if r.get("alias") is None else 0 for r in self._prepared.results]
+        results = [loss.data_ptr() if is_loss else 0 for is_loss in self._are_losses]
         try:
             self._prepared.call(arguments, results)
         finally:
