@@ -65,7 +65,13 @@ class Communicator:
                 self._file = os.open(_hear(meeting, "memory", 0), os.O_RDWR | os.O_CLOEXEC)
             except OSError as error:
                 raise RunError(f"rank {self.rank} cannot open the memory of rank 0, which may have ended: {error}") from None
-        return _runtime.Handle("fp8rt_communicator_create_local", "fp8rt_communicator_destroy", self._file, self.rank, meeting.seconds)
+        handle = _runtime.Handle("fp8rt_communicator_create_local", "fp8rt_communicator_destroy", self._file, self.rank, meeting.seconds)
+        meeting.tell(f"opened/{self.rank}", "")
+        if self.rank == 0:
+            # So that the others hear of a failure of rank 0, even if it ends at once.
+            for rank in range(1, self.size):
+                _hear(meeting, f"opened/{rank}", rank)
+        return handle
 
     def _through_tcp(self, meeting: Meeting) -> _runtime.Handle:
         if self.rank == 0:

@@ -266,3 +266,12 @@ def test_the_report_has_the_users_line_of_every_product():
     assert sorted(role for _, role, _ in found) == ["dgrad", "fprop", "fprop", "wgrad", "wgrad"]
     for site, _, place in found:
         assert place.file == __file__ and f"# {site}" in lines[place.line - 1]
+
+
+def test_a_model_of_pytorchs_modules_alone_has_the_line_of_the_call():
+    model = nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 8))
+    step = fp8.torch.train_step(model, nn.functional.mse_loss, torch.optim.SGD(model.parameters(), 0.1), recipe="current")
+    step(torch.randn(16, 16), torch.randn(16, 8))  # the call
+    lines = open(__file__).readlines()
+    for site in step.report().sites:
+        assert site.place.file == __file__ and "# the call" in lines[site.place.line - 1]

@@ -15,6 +15,7 @@ import fp8.torch
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+import torch_divided
 from fp8 import _ranks
 from torch import nn
 from torch_steps import MLP, Shifted
@@ -177,5 +178,6 @@ CASES = {
 if __name__ == "__main__":
     folder, seconds, *cases = sys.argv[1:]
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=float(seconds)))
+    known = {**CASES, **torch_divided.CASES}
     for case in cases:
-        torch.save(CASES[case](), pathlib.Path(folder, f"{case}.{rank()}"))
+        torch.save(known[case](), pathlib.Path(folder, f"{case}.{rank()}"))

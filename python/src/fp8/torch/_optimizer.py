@@ -18,6 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
 from .._errors import UnsupportedError
+from . import _divided
 from ._memory import Memory
 
 _backward_hooks = operator.attrgetter("_backward_hooks")
@@ -216,5 +217,5 @@ def write_state(optimizer: torch.optim.Optimizer, state: dict[Tensor, dict[str, 
 
 
 def example(tensor: Tensor) -> Tensor:
-    """A tensor of its own: make_fx takes one that is given twice for one input."""
-    return torch.empty_like(tensor.detach(), memory_format=torch.contiguous_format)
+    """A tensor of its own: make_fx takes one that is given twice for one input. Of a divided one it is as this rank's part."""
+    return torch.empty_like(_divided.part(tensor).detach(), memory_format=torch.contiguous_format)

@@ -32,8 +32,9 @@ class Ranks:
         self._group = group
         store = group.get_group_store()
         rank = dist.get_rank(group)
+        self.size = dist.get_world_size(group)
         # Each rank counts its own steps: the first one of all ranks is one program, and so on.
-        self._meeting = _Meeting(dist.PrefixStore(f"fp8/{store.add(f'fp8/steps/{rank}', 1)}", store), rank, dist.get_world_size(group))
+        self._meeting = _Meeting(dist.PrefixStore(f"fp8/{store.add(f'fp8/steps/{rank}', 1)}", store), rank, self.size)
         self._communicator: _ranks.Communicator | None = None
 
     def meet(self, device: torch.device) -> _ranks.Communicator:
@@ -42,6 +43,10 @@ class Ranks:
             is_nccl = device.type == "cuda" and self._group._get_backend(device).name() == "nccl"
             self._communicator = _ranks.Communicator(self._meeting, is_nccl)
         return self._communicator
+
+    def has(self, group: Any) -> bool:
+        """Whether another group has the same ranks in the same order."""
+        return list(dist.get_process_group_ranks(group)) == list(dist.get_process_group_ranks(self._group))
 
     @staticmethod
     def options(parts: Sequence[str], loss: int, averaged: Sequence[int]) -> dict[str, Any]:

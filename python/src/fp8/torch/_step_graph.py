@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
 from .._errors import Location, UnsupportedError, warn
-from . import _capture, _optimizer
+from . import _capture, _divided, _optimizer
 from ._memory import Memory
 from ._model import Loss, Numbers
 from .lowering import _decompose, _import
@@ -38,12 +38,28 @@ class Slot:
     key: str | None = None
 
 
-def capture_step(
-    module: Loss, numbers: Numbers, optimizer: torch.optim.Optimizer, batch: Sequence[Tensor], memory: Memory
-) -> tuple[GraphModule, list[Slot], list[tuple[str, Tensor]]]:
-    """The graph of a step, what it updates, and the parameters and buffers that it only reads."""
+@dataclass
+class Captured:
+    """The graphs of a step, the tensors that it updates, and the parameters and buffers that it only reads, with their names.
+
+    `graphs` has one, "main", of slots, learning rates, constants and batch; it returns new values of the slots, and the loss.
+    Where ranks have parts of parameters there are two of whole tensors, which `lowering._collectives` joins: "backward", of the
+    slots that are no state, constants and batch, returns gradients, new values of buffers, and the loss; "update" takes
+    parameters, gradients, state and learning rates.
+    """
+
+    graphs: dict[str, GraphModule]
+    slots: list[Slot]
+    constants: list[tuple[str, Tensor]]
+    #: The first slots are parameters, whose gradients are computed.
+    num_parameters: int
+
+
+def capture_step(module: Loss, numbers: Numbers, optimizer: torch.optim.Optimizer, batch: Sequence[Tensor], memory: Memory) -> Captured:
+    """Captures the loss of the module, its gradients, and the optimizer's update."""
     with _capture.attributes_as_buffers(module):
-        joint = _capture_joint(module, batch, memory)
+        with _divided.whole(module, memory.device):
+            joint = _capture_joint(module, batch, memory)
         _refuse_replaced(joint, module)
         numbers.warn_of_changes()
         tensors = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
@@ -65,37 +81,54 @@ def capture_step(
     slots += [Slot(_short(name), tensors[name]) for name in mutated]
     update = _optimizer.trace_update(optimizer, groups, state, first)
 
-    places = {slot.tensor: i for i, slot in enumerate(slots) if slot.key is None}
-    read = {tensors[r.target]: _short(r.target) for r in roles if hasattr(r, "target") and tensors[r.target] not in places}
-    constants = [(name, tensor) for tensor, name in read.items()]
+    read = {tensors[r.target]: _short(r.target) for r in roles if hasattr(r, "target")}
+    constants = [(name, tensor) for tensor, name in read.items() if tensor not in {slot.tensor for slot in slots if slot.key is None}]
+    plain = [i for i, slot in enumerate(slots) if slot.key is None]
+    of_module = [*(slots[i].tensor for i in plain), *(tensor for _, tensor in constants)]
+    count, state_end = len(parameters), len(slots) - len(mutated)
     rates, first_constant = len(slots), len(slots) + len(groups)
-    first_batch = first_constant + len(constants)
-    places.update({tensor: first_constant + i for i, tensor in enumerate(read)})
 
-    def step(*values: Tensor) -> list[Tensor]:
+    def backward(*values: Tensor) -> list[Tensor]:
+        """Gradients, new values of buffers, and the loss, from the module's tensors and the batch."""
+        known, given = dict(zip(of_module, values)), values[len(of_module) :]
         arguments = []
         for role in roles:
             if hasattr(role, "target"):
-                arguments.append(values[places[tensors[role.target]]])
+                arguments.append(known[tensors[role.target]])
             elif hasattr(role, "idx"):
-                arguments.append(values[first_batch + role.idx])
+                arguments.append(given[role.idx])
             else:
                 arguments.append(torch.ones((), dtype=results[loss].meta["val"].dtype))
         outputs = _KeepNames(joint).run(*arguments)
         grads = [functools.reduce(torch.add, [outputs[place] for place in gradients[p]]) for p in parameters]
-        state_end = len(slots) - len(mutated)
+        return [*grads, *(outputs[place] for place in mutated.values()), outputs[loss]]
+
+    def updated(*values: Tensor) -> list[Tensor]:
         # The compiler keeps products under this name in high precision.
         with torch.fx.traceback.annotate({_import.MODULE: f"update({type(optimizer).__name__})"}):
-            new = update(*values[: len(parameters)], *grads, *values[len(parameters) : state_end], *values[rates:first_constant])
-        return [*new, *(outputs[place] for place in mutated.values()), outputs[loss]]
+            return update(*values)
 
-    examples = [_optimizer.example(s.tensor if s.key is None else state[s.tensor][s.key]) for s in slots]
-    examples += [torch.tensor(1e-3) for _ in groups] + [_optimizer.example(t) for _, t in constants] + [_optimizer.example(t) for t in batch]
-    with _optimizer.compiling(), torch.no_grad(), torch.autocast(memory.device.type, enabled=False), torch.fx.traceback.preserve_node_meta():
-        graph = make_fx(step, tracing_mode="fake", decomposition_table=_decompose.table())(*examples)
-    graph.graph.eliminate_dead_code()
+    def step(*values: Tensor) -> list[Tensor]:
+        found = backward(*(values[i] for i in plain), *values[first_constant:])
+        return [*updated(*values[:count], *found[:count], *values[count:state_end], *values[rates:first_constant]), *found[count:]]
+
+    def trace(function: Callable[..., list[Tensor]], examples: Sequence[Tensor]) -> GraphModule:
+        with _optimizer.compiling(), torch.no_grad(), torch.autocast(memory.device.type, enabled=False), torch.fx.traceback.preserve_node_meta():
+            graph = make_fx(function, tracing_mode="fake", decomposition_table=_decompose.table())(*examples)
+        graph.graph.eliminate_dead_code()
+        return graph
+
+    held = [_optimizer.example(s.tensor if s.key is None else state[s.tensor][s.key]) for s in slots]
+    speeds, given = [torch.tensor(1e-3) for _ in groups], [_optimizer.example(t) for t in batch]
+    if any(map(_divided.is_divided, of_module)):
+        graphs = {
+            "backward": trace(backward, [*map(_divided.whole_example, of_module), *given]),
+            "update": trace(updated, [*held[:count], *(_optimizer.example(p) for p in parameters), *held[count:state_end], *speeds]),
+        }
+    else:
+        graphs = {"main": trace(step, [*held, *speeds, *(_optimizer.example(t) for _, t in constants), *given])}
     _optimizer.write_state(optimizer, state)
-    return graph, slots, constants
+    return Captured(graphs, slots, constants, count)
 
 
 def _read_meanings(meanings: Any, results: list[Any], tensors: Mapping[str, Tensor]) -> tuple[dict[Tensor, str], dict[Tensor, list[int]], dict[str, int]]:

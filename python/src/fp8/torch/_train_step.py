@@ -9,6 +9,7 @@ memory in place.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import threading
 import weakref
@@ -22,7 +23,7 @@ from .. import state as _state
 from .._errors import StateError, UnsupportedError, hiding_frames
 from .._library import Library
 from .._report import Report
-from . import _capture, _cuda, _optimizer
+from . import _capture, _cuda, _divided, _optimizer
 from ._casts import Casts, pointers
 from ._devices import Named, check_options, memory_of
 from ._memory import Memory, strides_of
@@ -31,7 +32,7 @@ from ._ranks import Ranks
 from ._snapshot import Snapshot
 from ._state import State, States, at_line, described, from_arrays, same_layout
 from ._step_graph import capture_step
-from .lowering import _import
+from .lowering import _collectives, _import
 
 
 @hiding_frames
@@ -56,7 +57,8 @@ def train_step(
     SparseAdam; learning rates are read at every call. The other options are those of `fp8.compile`.
 
     With `data_parallel`, a group of torch.distributed, every process of the group calls the step with its own part of
-    the batch: loss and gradients are the means over all, and models and optimizers stay equal.
+    the batch: loss and gradients are the means over all, and models and optimizers stay equal. Parameters may be divided
+    over these processes by torch.distributed.fsdp.fully_shard, before the optimizer is made.
     """
     return TrainStep(model, loss, optimizer, recipe, autocast, data_parallel, **options)
 
@@ -127,6 +129,7 @@ class TrainStep:
         autocast = [torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) for kind in ("cpu", "cuda")]
         outside = (*autocast, *map(id, _optimizer.beginning(self.optimizer)))
         if self._last is None or self._snapshot is None or outside != self._outside or not self._snapshot.holds(batch):
+            _divided.reshard(self.model)
             # Before, as forward may change numbers while it is traced.
             snapshot = Snapshot(self._module, self.optimizer, batch)
             self._last = self._find(batch, outside)
@@ -141,6 +144,7 @@ class TrainStep:
         key = (tuple((tuple(t.shape), t.dtype, t.device) for t in batch), options, outside, self._module.kind(), self._numbers.values())
         if key not in self._built:
             memory = memory_of(self._tensors(batch), self.options)
+            _divided.check(self._module, self.optimizer, self.ranks)
             with _CAPTURE, torch.inference_mode(False), torch.enable_grad():
                 self._numbers.note_compilation()
                 self._built[key] = _Compiled(self, batch, memory)
@@ -227,7 +231,8 @@ class _Compiled:
 
     def __init__(self, owner: TrainStep, batch: Sequence[Tensor], memory: Memory) -> None:
         self._optimizer, self._memory = owner.optimizer, memory
-        graph, self._slots, self._constants = capture_step(owner._module, owner._numbers, owner.optimizer, batch, memory)
+        captured = capture_step(owner._module, owner._numbers, owner.optimizer, batch, memory)
+        self._slots, self._constants = captured.slots, captured.constants
         entries = [slot for slot in self._slots if slot.key is not None]
         first = next((place for place, slot in enumerate(self._slots) if slot.key is not None), len(self._slots))
         self._parameters = [slot.tensor for slot in self._slots[:first]]
@@ -236,26 +241,35 @@ class _Compiled:
         self._owners = [*dict.fromkeys(slot.tensor for slot in entries)]
         places = {owner: place for place, owner in enumerate(self._owners)}
         self._places, self._keys = [places[slot.tensor] for slot in entries], [slot.key for slot in entries]
+        graph = next(iter(captured.graphs.values()))
         self._draws = _capture.draw_outside(graph)
-        names = [slot.name for slot in self._slots] + [f"lr{i}" for i in range(len(owner.optimizer.param_groups))]
-        names += [name for name, _ in self._constants] + [f"batch{i}" for i in range(len(batch))]
-        names += [f"random{i}" for i in range(len(self._draws))]
+        rates = [f"lr{i}" for i in range(len(owner.optimizer.param_groups))]
+        others = [f"batch{i}" for i in range(len(batch))] + [f"random{i}" for i in range(len(self._draws))]
+        names = [slot.name for slot in self._slots] + rates + [name for name, _ in self._constants] + others
         self._names, self._is_compared = names, False
+        #: The dimension along which this rank has a part, for each tensor whose elements are this rank's own.
+        self._dims = {slot.name: dim for slot, t in zip(self._slots, self._updated()) if (dim := _divided.dim_of(t)) is not None}
+        self._dims |= {name: dim for name, t in self._constants if (dim := _divided.dim_of(t)) is not None}
         carry = {i: i for i in range(len(self._slots))}
         options = {**owner.options, "recipe": owner.recipe, "carry": carry, **memory.options}
         self._ranks = owner.ranks
-        if self._ranks is not None:
-            own = [name for name in names if name.startswith(("batch", "random"))]
+        text = _import.to_linalg(captured.graphs, {"main": names})
+        if "main" not in captured.graphs:
+            assert self._ranks is not None
+            sizes = [len(part) for part in (self._parameters, entries, self._buffers, rates, self._constants)]
+            ends = [*itertools.accumulate(sizes)]
+            text = _collectives.write_main(text, _collectives.divide(names, ends), self._dims, self._ranks.size)
+            options["shard"] = "0:" + ",".join(f"{name}={dim}" for name, dim in self._dims.items())
+        elif self._ranks is not None:
             # Statistics of a batch; a parameter's value and its optimizer's state come from gradients that are means.
             statistics = [i for i, s in enumerate(self._slots) if s.tensor.is_floating_point() and not isinstance(s.tensor, nn.Parameter)]
-            options |= self._ranks.options(own, len(self._slots), statistics)
-        text = _import.to_linalg({"main": graph}, {"main": names})
+            options |= self._ranks.options(others, len(self._slots), statistics)
         line = _import.definition(owner._module.users_modules())
         self.library = _import.compile_text(text, line, options)
         self._prepared = memory.prepare(self.library, "main")
         if self._ranks is not None:
             self._ranks.join(self.library, self._prepared)
-        loss = _capture.values_of(graph)[len(self._slots)]
+        loss = _capture.values_of(graph)[-1]
         self._loss = tuple(loss.shape), strides_of(loss.shape), loss.dtype
         with at_line(line):
             self._state = owner.state_for(self.library, memory)
@@ -284,12 +298,15 @@ class _Compiled:
             # That of another device; also numbers of steps, which eager optimizers have on the CPU.
             self._make_states(self._owners)
             updated = self._updated()
+        if self._dims:
+            updated = [*map(_divided.part, updated)]
         if not all(map(Tensor.is_contiguous, updated)):
             raise UnsupportedError("a tensor that the step updates is not contiguous: call .contiguous() for it")
         rates = [memory.number(group["lr"]) for group in self._optimizer.param_groups]
-        held = [*updated, *rates, *memory.taken([*(t for _, t in self._constants), *batch, *(draw() for draw in self._draws)])]
+        held = [*updated, *rates, *memory.taken([*(_divided.part(t) for _, t in self._constants), *batch, *(draw() for draw in self._draws)])]
         if self._ranks is not None and not self._is_compared:
             common = dict(zip(self._names, held[: len(updated) + len(rates) + len(self._constants)]))
+            common = {name: tensor for name, tensor in common.items() if name not in self._dims}
             self._ranks.compare({**common, **(dict(self._state) if self._state is not None else {})})
             self._is_compared = True
         self._casts.update(held, self._state)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -49,7 +50,7 @@ _LEAVE = "under torch.compile, a function with @torch.compiler.disable leaves it
 MODULE, LINE = "fp8.module", "fp8.line"
 
 #: The code in these folders is not the user's.
-OWN_FOLDERS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.dirname(__file__)) + os.sep)
+OWN_FOLDERS = (os.path.dirname(torch.__file__) + os.sep, str(pathlib.Path(__file__).parents[2]) + os.sep)
 
 
 def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[str]] | None = None) -> str:
