@@ -95,7 +95,7 @@ class Device:
         self.place = (place.type, place.id)
         self.title = f"{name} ({runtime.fp8rt_gpu_name(self.handle).decode()})"
         #: Tensors that nobody has, by their bytes and the stream that used them: the next ones there need not wait for it.
-        self._free: dict[tuple[int, int], list[Any]] = collections.defaultdict(list)
+        self._free: dict[tuple[int, int], list[_Memory]] = collections.defaultdict(list)
 
     @property
     def takes_host_memory(self) -> bool:
@@ -111,33 +111,25 @@ class Device:
             try:
                 memory = self._allocate(nbytes)
             except MemoryError:
-                self._clear()
+                self._free.clear()
                 memory = self._allocate(nbytes)
         return DeviceBuffer(self, memory, type, tuple(shape), stream)
 
-    def _allocate(self, nbytes: int) -> Any:
-        tensor = ctypes.POINTER(_dlpack.DLManagedTensor)()
+    def _allocate(self, nbytes: int) -> _Memory:
+        memory = _Memory()
         code, bits = _dtypes.DLPACK["ui8"]
-        self._call("fp8rt_gpu_tensor_create", _dlpack.DLDataType(code, bits, 1), ctypes.byref(ctypes.c_int64(nbytes)), 1, ctypes.byref(tensor))
-        return tensor
+        self._call("fp8rt_gpu_tensor_create", _dlpack.DLDataType(code, bits, 1), ctypes.byref(ctypes.c_int64(nbytes)), 1, ctypes.byref(memory.tensor))
+        return memory
 
-    def _clear(self) -> None:
-        for tensors in self._free.values():
-            for tensor in tensors:
-                tensor.contents.deleter(tensor)
-        self._free.clear()
-
-    def give_back(self, memory: Any, nbytes: int, stream: int, is_shared: bool) -> None:
+    def give_back(self, memory: _Memory, nbytes: int, stream: int, is_shared: bool) -> None:
         """Takes the memory of a tensor that is gone; others may use it still if it was shared with them."""
         # The emulator shall find a use of what is gone.
-        if is_shared or self.takes_host_memory:
-            memory.contents.deleter(memory)
-        else:
+        if not is_shared and not self.takes_host_memory:
             self._free[nbytes, stream].append(memory)
 
     def __del__(self) -> None:
         if hasattr(self, "_free"):
-            self._clear()
+            self._free.clear()
 
     def put(self, array: Any) -> DeviceBuffer:
         """A copy of an array of the CPU."""
@@ -167,6 +159,17 @@ class Device:
             _runtime.call(name, self.handle, *arguments)
 
 
+class _Memory:
+    """Memory of a device, which is freed when nobody has this: Ctrl-C may come between any two lines."""
+
+    def __init__(self) -> None:
+        self.tensor = ctypes.POINTER(_dlpack.DLManagedTensor)()
+
+    def __del__(self) -> None:
+        if self.tensor:
+            self.tensor.contents.deleter(self.tensor)
+
+
 class DeviceBuffer:
     """A row-major tensor in the memory of a device.
 
@@ -174,19 +177,20 @@ class DeviceBuffer:
     `numpy()` copies it to the CPU, after the work of the stream that wrote it.
     """
 
-    def __init__(self, device: Device, tensor: Any, type: str, shape: tuple[int, ...], stream: int) -> None:
+    def __init__(self, device: Device, memory: _Memory, type: str, shape: tuple[int, ...], stream: int) -> None:
         self._device = device
-        self._tensor = tensor
         self._stream = stream
         self.type, self.shape = type, shape
         #: The address of the first element, in the device's memory.
-        self.pointer = int(tensor.contents.tensor.data or 0)
+        self.pointer = int(memory.tensor.contents.tensor.data or 0)
         #: The number of bytes of the elements.
         self.nbytes = math.prod(shape) * _dtypes.DLPACK[type][1] // 8
         self._is_shared = False
+        self._memory = memory  # The last attribute: without it, nothing is to be given back.
 
     def __del__(self) -> None:
-        self._device.give_back(self._tensor, self.nbytes, self._stream, self._is_shared)
+        if hasattr(self, "_memory"):
+            self._device.give_back(self._memory, self.nbytes, self._stream, self._is_shared)
 
     def use_on(self, stream: int) -> None:
         """Lets the following work of a stream read and write the tensor."""

@@ -66,12 +66,14 @@ def own_and_whole():
 
 
 class Dropped(nn.Module):
+    """Names of modules that begin as those of arguments do."""
+
     def __init__(self):
         super().__init__()
-        self.up, self.norm, self.drop, self.down = nn.Linear(16, 32), nn.BatchNorm1d(32), nn.Dropout(0.5), nn.Linear(32, 4)
+        self.up, self.batch_norm, self.random_drop, self.down = nn.Linear(16, 32), nn.BatchNorm1d(32), nn.Dropout(0.5), nn.Linear(32, 4)
 
     def forward(self, x):
-        return self.down(self.drop(self.norm(self.up(x))))
+        return self.down(self.random_drop(self.batch_norm(self.up(x))))
 
 
 def draws_and_statistics():
@@ -149,7 +151,7 @@ def rank_1_is_killed():
 
 
 def rank_1_is_late():
-    return while_rank_0_waits(lambda: time.sleep(6))
+    return while_rank_0_waits(lambda: time.sleep(10))
 
 
 def rank_1_never_comes():
