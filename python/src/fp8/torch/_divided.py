@@ -33,11 +33,6 @@ def part(tensor: Tensor) -> Tensor:
     return tensor._local_tensor if is_divided(tensor) else tensor
 
 
-def whole_example(tensor: Tensor) -> Tensor:
-    """A tensor of its own, of undefined elements, as the whole of a divided one."""
-    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-
-
 def dim_of(tensor: Tensor) -> int | None:
     """The dimension along which the ranks have parts; None for a tensor that is whole on each of them."""
     return int(tensor.placements[0].dim) if is_divided(tensor) and tensor.placements[0].is_shard() else None

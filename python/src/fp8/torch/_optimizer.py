@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
@@ -20,6 +21,9 @@ from torch.overrides import TorchFunctionMode
 from .._errors import UnsupportedError
 from . import _divided
 from ._memory import Memory
+
+#: The examples of one trace are of one mode.
+_FAKES = FakeTensorMode(allow_non_fake_inputs=True)
 
 _backward_hooks = operator.attrgetter("_backward_hooks")
 _accumulation_hooks = operator.attrgetter("_post_accumulate_grad_hooks")
@@ -61,9 +65,10 @@ def initial_state(optimizer: torch.optim.Optimizer, parameters: Sequence[Tensor]
     result = {p: {k: v for k, v in optimizer.state[p].items() if v is not None} for p in parameters if optimizer.state.get(p)}
     for group in optimizer.param_groups:
         new = [p for p in group["params"] if p in wanted and p not in result]
-        copies = [p.detach().clone().requires_grad_() for p in new]
+        copies = [p.detach().requires_grad_() for p in new]
         for copy in copies:
-            copy.grad = torch.zeros_like(copy)
+            # One element in memory, as nothing reads them.
+            copy.grad = torch.zeros_like(copy) if _divided.is_divided(copy) else copy.new_zeros(()).expand_as(copy)
         if not copies:
             continue
         scratch = type(optimizer)(copies, **_settings(optimizer, group))
@@ -133,13 +138,12 @@ def trace_update(
         return [*new, *(states[i][key] for i, own in enumerate(keys) for key in own)]
 
     examples = [example(p) for p in parameters] + [example(p) for p in parameters]
-    examples += [example(state[p][key]) for p in parameters for key in state[p]] + [torch.tensor(1e-3) for _ in groups]
+    examples += [example(state[p][key]) for p in parameters for key in state[p]]
+    examples += [empty((), torch.float32, torch.device("cpu")) for _ in groups]
     with compiling(), torch.no_grad():
         try:
-            return make_fx(functionalize(update))(*examples)  # type: ignore[no-any-return]
-        except RuntimeError as error:
-            if "value out of a tracing tensor" not in str(error):
-                raise
+            return make_fx(functionalize(update), tracing_mode="fake")(*examples)  # type: ignore[no-any-return]
+        except DataDependentOutputException:
             raise UnsupportedError(f"the update of {type(optimizer).__name__} reads values of tensors: use fp8.torch.backend") from None
 
 
@@ -217,5 +221,13 @@ def write_state(optimizer: torch.optim.Optimizer, state: dict[Tensor, dict[str, 
 
 
 def example(tensor: Tensor) -> Tensor:
-    """A tensor of its own: make_fx takes one that is given twice for one input. Of a divided one it is as this rank's part."""
-    return torch.empty_like(_divided.part(tensor).detach(), memory_format=torch.contiguous_format)
+    """A tensor of its own, as make_fx takes one that is given twice for one input, without memory for its elements. Of a divided
+    one it is as this rank's part."""
+    part = _divided.part(tensor)
+    return empty(part.shape, part.dtype, part.device)
+
+
+def empty(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """A contiguous tensor for make_fx's tracing_mode "fake", without memory."""
+    with _FAKES:
+        return torch.empty(shape, dtype=dtype, device=device)

@@ -119,10 +119,10 @@ def capture_step(module: Loss, numbers: Numbers, optimizer: torch.optim.Optimize
         return graph
 
     held = [_optimizer.example(s.tensor if s.key is None else state[s.tensor][s.key]) for s in slots]
-    speeds, given = [torch.tensor(1e-3) for _ in groups], [_optimizer.example(t) for t in batch]
+    speeds, given = [_optimizer.empty((), torch.float32, torch.device("cpu")) for _ in groups], [_optimizer.example(t) for t in batch]
     if any(map(_divided.is_divided, of_module)):
         graphs = {
-            "backward": trace(backward, [*map(_divided.whole_example, of_module), *given]),
+            "backward": trace(backward, [*(_optimizer.empty(t.shape, t.dtype, t.device) for t in of_module), *given]),
             "update": trace(updated, [*held[:count], *(_optimizer.example(p) for p in parameters), *held[count:state_end], *speeds]),
         }
     else:
