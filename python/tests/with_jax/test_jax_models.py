@@ -13,10 +13,11 @@ from jax import lax  # noqa: E402
 from jax_training import STEPS, batches, check  # noqa: E402
 
 
-@pytest.fixture(params=["cpu", pytest.param("emulator", marks=pytest.mark.slow)])
+@pytest.fixture(params=["cpu", *(pytest.param(chip, marks=pytest.mark.slow) for chip in ("sm_90a", "sm_89"))])
 def device(request, monkeypatch):
-    """Where programs run that do not say it, as FP8_DEVICE sets it."""
-    monkeypatch.setattr(fp8.config, "device", request.param)
+    """Where programs run that do not say it, as FP8_DEVICE and FP8_TARGET set it: the CPU, or a chip that the emulator is."""
+    monkeypatch.setattr(fp8.config, "device", "cpu" if request.param == "cpu" else "emulator")
+    monkeypatch.setattr(fp8.config, "target", request.param)
 
 
 @pytest.mark.usefixtures("device")

@@ -30,13 +30,13 @@ def new_model(name):
     return getattr(torch_models, name)()
 
 
-def train(name, recipe=None, steps=4, autocast=True):
+def train(name, recipe=None, steps=4, autocast=True, **options):
     """Losses of steps with AdamW, the gradients of the first step, and the backend."""
     model, new_batch = new_model(name)
     model.train()
     forward, backend = model, None
     if recipe:
-        backend = fp8.torch.backend(recipe)
+        backend = fp8.torch.backend(recipe, **options)
         forward = torch.compile(model, backend=backend)
     optimizer, losses, gradients = torch.optim.AdamW(model.parameters(), 3e-3), [], {}
     generator = torch.Generator().manual_seed(1)
@@ -86,6 +86,26 @@ def test_recipes(name, recipe):
     report = backend.graphs[0].report
     assert (len(report.sites), len(report.fp8)) == COUNTS[name]
     assert {site.reason for site in report.kept} <= {"no weight operand"}
+
+
+@pytest.mark.slow(one_of=4)
+@pytest.mark.parametrize("chip", ["sm_90a", "sm_89"])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "mixtral", "vit"])
+def test_on_the_emulator(name, chip):
+    """The GPU's kernels, with all checks of the emulator."""
+    losses, gradients, backend = train(name, "none", 2, autocast=False, device="emulator", target=chip)
+    expected, wanted, _ = eager(name, False)
+    # As in test_none_is_eager, with sums in the order of the chip's kernels.
+    assert losses == pytest.approx(expected[:2], rel=1e-5)
+    largest = max(gradient.abs().max().item() for gradient in wanted.values())
+    for parameter, gradient in wanted.items():
+        size = max(gradient.abs().max().item(), 1e-3 * largest)
+        torch.testing.assert_close(gradients[parameter], gradient, rtol=0, atol=1e-4 * size, msg=lambda text, p=parameter: f"{p}: {text}")
+    found, _, backend = train(name, "delayed", 2, device="emulator", target=chip)
+    library = backend.graphs[0].library
+    assert (library.target, library.device, len(library.report.fp8)) == (chip, "emulator", COUNTS[name][1])
+    # As in test_recipes.
+    assert found == pytest.approx(eager(name, True)[0][:2], rel=0.02)
 
 
 def test_a_loop_as_trainers_write_it():
