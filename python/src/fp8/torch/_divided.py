@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -94,15 +94,15 @@ def reshard(module: nn.Module) -> None:
 
 
 @contextlib.contextmanager
-def whole(module: nn.Module, device: torch.device) -> Iterator[None]:
-    """Within the block the module has whole parameters, of undefined elements, in the place of divided ones, and gathers nothing."""
+def whole(module: nn.Module, empty: Callable[[Sequence[int], torch.dtype, torch.device], Tensor]) -> Iterator[None]:
+    """Within the block the module has whole parameters, that `empty` makes, in the place of divided ones, and gathers nothing."""
     stand_ins: dict[int, nn.Parameter] = {}
     before: list[tuple[dict[str, Any], dict[str, Any]]] = []
     for m in module.modules():
         divided = {name: p for name, p in m._parameters.items() if p is not None and is_divided(p)}
         for name, p in divided.items():
             if id(p) not in stand_ins:
-                stand_ins[id(p)] = nn.Parameter(torch.empty(p.shape, dtype=p.dtype, device=device), p.requires_grad)
+                stand_ins[id(p)] = nn.Parameter(empty(p.shape, p.dtype, p.device), p.requires_grad)
             m._parameters[name] = stand_ins[id(p)]
         before.append((m._parameters, divided))
         if _states(m):

@@ -58,7 +58,7 @@ class Captured:
 def capture_step(module: Loss, numbers: Numbers, optimizer: torch.optim.Optimizer, batch: Sequence[Tensor], memory: Memory) -> Captured:
     """Captures the loss of the module, its gradients, and the optimizer's update."""
     with _capture.attributes_as_buffers(module):
-        with _divided.whole(module, memory.device):
+        with _divided.whole(module, _optimizer.empty):
             joint = _capture_joint(module, batch, memory)
         _refuse_replaced(joint, module)
         numbers.warn_of_changes()
