@@ -45,6 +45,7 @@ struct ManifestEntry {
   int64_t workspaceBytes = 0;
   /// Whether a call can be captured as a graph; unset on the CPU.
   std::optional<bool> isCapturable;
+  /// How many conditions of the program a call checks on a device.
   int64_t checks = 0;
 };
 

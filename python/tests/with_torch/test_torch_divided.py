@@ -54,6 +54,7 @@ REFUSED = {
     "a grid": r"UnsupportedError: '0.weight' is divided over a mesh of 2 dimensions: train_step takes parameters on one of one",
     "uneven": r"UnsupportedError: dimension 0 of '0.weight' is 63, which 2 ranks cannot divide evenly: leave its module out of fully_shard, or",
     "an optimizer": r"UnsupportedError: Adafactor computes with whole parameters, and '2.bias' is divided: use another optimizer, or fp8.torch.backend",
+    "a list": r"UnsupportedError: fully_shard was given '0' in a list with other modules: call it for each of them, or for the module that has them",
     "a policy": r"UnsupportedError: fully_shard of '' has an mp_policy: leave it out, and pass autocast=torch.bfloat16 to train_step",
 }
 

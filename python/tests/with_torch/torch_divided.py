@@ -147,6 +147,11 @@ def refused():
     def sharded(kind=Plain, over=None, **options):
         return fully_shard(kind(), mesh=over or mesh(), **options)
 
+    def in_a_list():
+        model = Plain()
+        fully_shard([model[0], model[2]], mesh=mesh())
+        return fully_shard(model, mesh=mesh())
+
     x, y = batches()[0]
     alone = [dist.new_group([rank]) for rank in range(dist.get_world_size())][dist.get_rank()]
     grid = init_device_mesh("cpu", (dist.get_world_size(), 1), mesh_dim_names=("a", "b"))
@@ -156,6 +161,7 @@ def refused():
         "a grid": error_of(lambda: step_of(sharded(over=grid))(x, y)),
         "uneven": error_of(lambda: step_of(sharded(Odd))(x, y)),
         "an optimizer": error_of(lambda: step_of(sharded(), optimizer=torch.optim.Adafactor)(x, y)),
+        "a list": error_of(lambda: step_of(in_a_list())(x, y)),
         "a policy": error_of(lambda: step_of(sharded(mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16)))(x, y)),
     }
 

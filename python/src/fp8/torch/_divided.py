@@ -43,9 +43,8 @@ def check(module: nn.Module, optimizer: torch.optim.Optimizer, ranks: Ranks | No
     named = [(name.removeprefix("model."), p) for name, p in module.named_parameters() if is_divided(p)]
     if not named:
         return
-    name, first = named[0]
     if ranks is None:
-        raise ValueError(f"'{name}' is divided over a mesh of ranks: pass data_parallel=mesh.get_group() to train_step")
+        raise ValueError(f"'{named[0][0]}' is divided over a mesh of ranks: pass data_parallel=mesh.get_group() to train_step")
     for name, parameter in named:
         mesh, placements = parameter.device_mesh, parameter.placements
         if len(placements) != 1:
@@ -65,15 +64,17 @@ def check(module: nn.Module, optimizer: torch.optim.Optimizer, ranks: Ranks | No
             f"{type(optimizer).__name__} computes with whole parameters, and '{name}' is divided: use another optimizer, or fp8.torch.backend"
         )
     for path, m in module.named_modules():
-        for state in _states(m):
-            _check_policies(path.removeprefix("model"), state)
+        _check_hooks(path.removeprefix("model").removeprefix("."), m)
 
 
-def _check_policies(path: str, state: Any) -> None:
-    """Raises UnsupportedError for options of fully_shard that its hooks would obey."""
-    policy = state._mp_policy
-    if policy.param_dtype or policy.reduce_dtype or policy.output_dtype:
-        raise UnsupportedError(f"fully_shard of '{path.removeprefix('.')}' has an mp_policy: leave it out, and pass autocast=torch.bfloat16 to train_step")
+def _check_hooks(path: str, module: nn.Module) -> None:
+    """Raises UnsupportedError for options of fully_shard that its hooks would obey, which are not called."""
+    states = _states(module)
+    if not states and any(kind.__name__ == "FSDPModule" for kind in type(module).__mro__):
+        raise UnsupportedError(f"fully_shard was given '{path}' in a list with other modules: call it for each of them, or for the module that has them")
+    for policy in (state._mp_policy for state in states):
+        if policy.param_dtype or policy.reduce_dtype or policy.output_dtype:
+            raise UnsupportedError(f"fully_shard of '{path}' has an mp_policy: leave it out, and pass autocast=torch.bfloat16 to train_step")
 
 
 def _states(module: nn.Module) -> list[Any]:
@@ -97,21 +98,20 @@ def reshard(module: nn.Module) -> None:
 def whole(module: nn.Module, empty: Callable[[Sequence[int], torch.dtype, torch.device], Tensor]) -> Iterator[None]:
     """Within the block the module has whole parameters, that `empty` makes, in the place of divided ones, and gathers nothing."""
     stand_ins: dict[int, nn.Parameter] = {}
-    before: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    places = [place for m in module.modules() for place in (m._parameters, m._forward_pre_hooks, m._forward_hooks)]
+    before = [dict(place) for place in places]
     for m in module.modules():
-        divided = {name: p for name, p in m._parameters.items() if p is not None and is_divided(p)}
-        for name, p in divided.items():
-            if id(p) not in stand_ins:
-                stand_ins[id(p)] = nn.Parameter(empty(p.shape, p.dtype, p.device), p.requires_grad)
-            m._parameters[name] = stand_ins[id(p)]
-        before.append((m._parameters, divided))
-        if _states(m):
-            for hooks in (m._forward_pre_hooks, m._forward_hooks):
-                before.append((hooks, dict(hooks)))
-                for key in [key for key, hook in hooks.items() if _is_state(getattr(hook, "__self__", None))]:
-                    del hooks[key]
+        for name, p in m._parameters.items():
+            if p is not None and is_divided(p):
+                if id(p) not in stand_ins:
+                    stand_ins[id(p)] = nn.Parameter(empty(p.shape, p.dtype, p.device), p.requires_grad)
+                m._parameters[name] = stand_ins[id(p)]
+        for hooks in (m._forward_pre_hooks, m._forward_hooks):
+            for key in [key for key, hook in hooks.items() if _is_state(getattr(hook, "__self__", None))]:
+                del hooks[key]
     try:
         yield
     finally:
-        for place, values in before:
-            place.update(values)
+        for place, values in zip(places, before):
+            place.clear()
+            place.update(values)  # In their order, which is that of the calls of hooks.

@@ -252,9 +252,9 @@ class _Compiled:
         self._dims |= {name: dim for name, t in self._constants if (dim := _divided.dim_of(t)) is not None}
         carry = {i: i for i in range(len(self._slots))}
         options = {**owner.options, "recipe": owner.recipe, "carry": carry, **memory.options}
-        self._ranks = owner.ranks
+        self._ranks, self._is_divided = owner.ranks, "main" not in captured.graphs
         text = _import.to_linalg(captured.graphs, {"main": names})
-        if "main" not in captured.graphs:
+        if self._is_divided:
             assert self._ranks is not None
             sizes = [len(part) for part in (self._parameters, entries, self._buffers, rates, self._constants)]
             ends = [*itertools.accumulate(sizes)]
@@ -298,7 +298,7 @@ class _Compiled:
             # That of another device; also numbers of steps, which eager optimizers have on the CPU.
             self._make_states(self._owners)
             updated = self._updated()
-        if self._dims:
+        if self._is_divided:
             updated = [*map(_divided.part, updated)]
         if not all(map(Tensor.is_contiguous, updated)):
             raise UnsupportedError("a tensor that the step updates is not contiguous: call .contiguous() for it")
