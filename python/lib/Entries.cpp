@@ -47,7 +47,6 @@ extern "C" void fp8_jax_register_on_device(const char *name, const fp8_jax::Runt
              nullptr};
 }
 
-/// Makes the devices of this process ranks of the program of an entry point that is known: `communicators`
 /// Measures all following calls of an entry point on the CPU, by functions of libfp8rt; a null profiler
 /// measures none. Returns when no call uses the former one.
 extern "C" void fp8_jax_profile(const char *name, fp8_jax::Profiling::Begin begin,
@@ -60,6 +59,7 @@ extern "C" void fp8_jax_profile(const char *name, fp8_jax::Profiling::Begin begi
   profiling->set(begin, end, profiler);
 }
 
+/// Makes the devices of this process ranks of the program of an entry point that is known: `communicators`
 /// and XLA's numbers of their devices, which stay as they are. To be called before the entry point's calls.
 extern "C" void fp8_jax_set_ranks(const char *name, const fp8_jax::Runtime *runtime, const int32_t *ordinals,
                                   fp8rt_communicator *const *communicators, uint32_t count) {

@@ -74,7 +74,8 @@ class Library(Loaded):
     def profile(self) -> Profile:
         """Measures the kernels of the calls within a `with` block, on tensors of the CPU: those of `entries` and, of a library for
         the CPU, those of fp8.torch's modules and steps and of fp8.jax. XLA makes calls when it comes to them:
-        jax.block_until_ready within the block waits for their results.
+        jax.block_until_ready within the block waits for their results. Calls that several devices of one process take
+        together are not measured. One profile of a program at a time counts.
 
         with library.profile() as profile:
             library.entries["main"](x, w)

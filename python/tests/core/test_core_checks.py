@@ -7,7 +7,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import textwrap
 
 import fp8
 import numpy as np
@@ -63,44 +62,80 @@ def test_a_call_waits_for_them_and_the_next_one_runs(device, which):
         np.testing.assert_array_equal(main(TABLE, GOOD)[0], 2 * TABLE[GOOD])
 
 
-LATER = """
+#: Calls in a process with a driver of one GPU; `call(rows)` enqueues one, `wait()` waits for it.
+PROCESS = """
+import ctypes, sys
 import fp8, numpy as np
 from fp8 import _device
-chip = "sm_90a"
-device = next(d for d in (f"cuda:{i}" for i in range(4)) if _device.chip_of(d) == chip)
-library = fp8.compile(%r, recipe="none", target=chip, device=device)
-main = library.entries["main"]
-table = library.put(np.arange(128, dtype=np.float32).reshape(8, 16))
-rows, wrong = library.put(np.array([7, 0, 3, 3])), library.put(np.array(%s))
-right = 2 * table.numpy()[rows.numpy()]
-prepared = library.prepare("main")
-for _ in range(3):
-    assert (main(table, rows)[0].numpy() == right).all()
+driver = ctypes.CDLL(%r)
+device = next(d for d in (f"cuda:{i}" for i in range(4)) if _device.chip_of(d) == "sm_90a")
+library = fp8.compile(%r, recipe="none", target="sm_90a", device=device)
+main, prepared = library.entries["main"], library.prepare("main")
+table, rows = library.put(np.arange(128, dtype=np.float32).reshape(8, 16)), library.put(np.array([7, 0, 3, 3]))
+right, wrong = 2 * table.numpy()[rows.numpy()], np.array(%s)
+assert (main(table, rows)[0].numpy() == right).all()
 result = main(table, rows)[0]
-try:
-    for _ in range(2):
-        prepared.enqueue([table.pointer, wrong.pointer], [result.pointer], 0)
-    print("enqueued")
-    library.opened().wait(0)
-except fp8.RunError as error:
-    print(error)
-for _ in range(2):
+
+def attempt(call):
     try:
-        main(table, rows)
+        call()
     except fp8.RunError as error:
         print(error)
+
+def enqueue(stream=0):
+    prepared.enqueue([table.pointer, rows.pointer], [result.pointer], stream)
+
+def write_wrong_rows():
+    library.opened().write(rows.pointer, wrong.ctypes.data, wrong.nbytes)
+"""
+#: Nothing waits for the checks of these calls.
+LATER = """
+for _ in range(3):
+    enqueue()
+write_wrong_rows()
+attempt(lambda: (enqueue(), library.opened().wait(0)))
+"""
+#: The work is a graph, and its indices are wrong when it is launched the second time.
+CAPTURED = """
+def check(name, *arguments):
+    assert getattr(driver, name)(*arguments) == 0, name
+
+number, context, stream, graph, launched = ctypes.c_int(), *(ctypes.c_void_p() for _ in range(4))
+check("cuDeviceGet", ctypes.byref(number), int(device[5:]))
+check("cuDevicePrimaryCtxRetain", ctypes.byref(context), number)
+check("cuCtxPushCurrent_v2", context)
+check("cuStreamCreateWithPriority", ctypes.byref(stream), 1, 0)
+check("cuStreamBeginCapture_v2", stream, 1)
+enqueue(stream.value)
+check("cuStreamEndCapture", stream, ctypes.byref(graph))
+check("cuGraphInstantiateWithFlags", ctypes.byref(launched), graph, ctypes.c_ulonglong(0))
+zeros = np.zeros_like(right)
+library.opened().write(result.pointer, zeros.ctypes.data, zeros.nbytes)
+check("cuGraphLaunch", launched, stream)
+check("cuStreamSynchronize", stream)
+assert (result.numpy() == right).all()
+write_wrong_rows()
+driver.cuGraphLaunch(launched, stream)
+attempt(lambda: library.opened().wait(stream.value))
+"""
+AFTERWARDS = """
+for _ in range(2):
+    attempt(lambda: main(table, rows))
 """
 
 
 @pytest.mark.parametrize("which", WRONG)
-def test_where_nothing_waits_a_later_call_tells(request, which):
+@pytest.mark.parametrize("case", [LATER, CAPTURED], ids=["later", "captured"])
+def test_where_nothing_waits_a_later_call_tells(request, case, which):
     """In a process of its own, as all work of the process on the GPU ends."""
     wrong, message = WRONG[which]
-    driver = pathlib.Path(request.config.getoption("--build")).resolve() / "lib" / "fp8emu" / "libcuda.so.1"
-    code = textwrap.dedent(LATER) % (ROWS, wrong.tolist())
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "FP8RT_CUDA_DRIVER": str(driver), "FP8RT_CHECKS": "later"}
+    driver = str(pathlib.Path(request.config.getoption("--build")).resolve() / "lib" / "fp8emu" / "libcuda.so.1")
+    code = PROCESS % (driver, ROWS, wrong.tolist()) + case + AFTERWARDS
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "FP8RT_CUDA_DRIVER": driver}
+    if case is LATER:
+        environment["FP8RT_CHECKS"] = "later"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    told = message.replace("\\", "") + "; as no call waited for this check, it has ended all work of this process on the GPU"
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and len(lines) == 3, done.stderr + done.stdout
-    for line in lines[-2:]:
-        assert message.replace("\\", "") + "; as no call waited for this check, it has ended all work of this process on" in line
+    assert all(line.endswith(told) for line in lines), lines

@@ -94,7 +94,7 @@ def test_bf16_by_autocast():
 def test_a_step_reads_the_casts_that_the_last_one_made():
     training = Training(True, **DELAYED)
     training.train(range(2))
-    spoil(training.step._last._casts)
+    spoil(training.step._last[0]._casts)
     training.train([2])
     assert training.losses[-1] != training.losses[-1]
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections
+import enum
 
 import numpy as np
 import pytest
@@ -21,13 +22,21 @@ class Model(nn.Module):
         self.layer = nn.Linear(4, 4)
         self.norm = nn.BatchNorm1d(4)
         self.number, self.text, self.pair = 1, "gelu", (1, 0.5)
-        self.settings = {"depth": [1, {"width": 2}], "other": collections.OrderedDict(a=1)}
+        self.settings = {"depth": [1, {"width": 2}], "other": collections.OrderedDict(a=1, b=2)}
         self.array, self.table = np.arange(4), torch.arange(4)
         self.tables = [torch.zeros(1), torch.ones(1)]
+        self.parts = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+        self.weights = nn.ParameterDict({"a": torch.ones(2), "b": torch.zeros(2)})
+        self.names, self.size = {1: "one", 2: "two"}, torch.Size([1, 2])
+        self.empty = []
         self.function = torch.relu
 
     def forward(self, x):
         return self.norm(self.layer(x)).sum()
+
+
+class Text(enum.StrEnum):
+    GELU = "gelu"
 
 
 class Equal:
@@ -70,6 +79,15 @@ CHANGES = {
     "an equal tensor": set_("table", torch.arange(4)),
     "an equal tensor of one element": do(lambda m: m.tables.__setitem__(1, torch.ones(1))),
     "an object equal to all": set_("number", Equal()),
+    "the order of a dict": do(lambda m: m.names.update({1: m.names.pop(1)})),
+    "the order of an ordered dict": do(lambda m: m.settings["other"].move_to_end("a")),
+    "the order of modules": do(lambda m: m.parts.update({"a": m.parts.pop("a")})),
+    "the order of parameters": do(lambda m: m.weights.update({"a": m.weights.pop("a")})),
+    "the order of a list": do(lambda m: m.tables.reverse()),
+    "the type of a key": do(lambda m: (m.names.pop(1), m.names.pop(2), m.names.update({True: "one", 2: "two"}))),
+    "the type of a text": set_("text", Text("gelu")),
+    "the type of a tuple": set_("size", (1, 2)),
+    "an item of an empty list": do(lambda m: m.empty.append(1)),
     "a function": set_("function", torch.nn.functional.relu),
     "an attribute that is gone": do(lambda m: delattr(m, "text")),
     "an attribute under another name": do(lambda m: (delattr(m, "function"), setattr(m, "action", torch.relu))),

@@ -126,6 +126,20 @@ def resumes():
     return wanted, [step(*batch).item() for batch in batches()[1:]]
 
 
+class Named(nn.Module):
+    """A parameter whose name is that of another one's state, and a buffer with the name of a learning rate."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(64, 64, bias=False)
+        self.weight, self.exp_avg = nn.Parameter(torch.ones(64)), nn.Linear(64, 64, bias=False)
+        self.register_buffer("lr0", torch.zeros(()))
+
+    def forward(self, x):
+        self.lr0.add_(1)
+        return self.exp_avg(self.first(x) * self.weight) + self.lr0
+
+
 class Odd(nn.Sequential):
     def __init__(self):
         super().__init__(nn.Linear(64, 63), nn.Linear(63, 64))
@@ -169,6 +183,8 @@ def refused():
 CASES = {
     **{f"divided_{recipe}": (lambda recipe=recipe: both(recipe=recipe)) for recipe in ("none", "delayed", "row", "mxfp8")},
     "divided_sgd": lambda: both(optimizer=lambda p, rate: torch.optim.SGD(p, rate, momentum=0.9), autocast=torch.bfloat16),
+    "divided_without_state": lambda: both(optimizer=torch.optim.SGD),
+    "divided_names": lambda: both(kind=Named, recipe="none"),
     "divided_casts": lambda: both(fp8_parameters=True, kind=Plain),
     "divided_on_emulator": lambda: both(recipe="delayed", kind=Plain, device="emulator", target="sm_90a"),
     **{f.__name__: f for f in (bytes_of_a_rank, beside_eager, resumes, refused)},

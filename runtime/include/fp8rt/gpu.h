@@ -89,10 +89,10 @@ FP8RT_API fp8rt_status fp8rt_prepare_on(const fp8rt_gpu *gpu, const char *entry,
 /// device or allocates memory, which the manifest tells by `capturable`; work of a capturable entry point may
 /// be captured. The `checks` of the manifest are waited for unless the work is captured or the environment
 /// says FP8RT_CHECKS=later; a check that is not waited for and fails ends all work of the process on the
-/// device, and later calls return FP8RT_CALL_FAILED with its message. Calls that run at the same time need
-/// one handle each: they share a workspace otherwise. The handle may be destroyed before its work is done,
-/// but not before a graph that has captured its work. A caller that reads what the work writes waits for the
-/// stream first; fp8rt_state_export does not.
+/// device, and later calls of this library return FP8RT_CALL_FAILED with its message. Calls that run at the
+/// same time need one handle each: they share a workspace otherwise. The handle may be destroyed before its
+/// work is done, but not before a graph that has captured its work. A caller that reads what the work writes
+/// waits for the stream first; fp8rt_state_export does not.
 ///
 /// A kernel that fails is an error of a later call or of the caller's own wait; with FP8RT_SYNC=1 the call
 /// waits for each kernel. Returns FP8RT_INVALID_ARGUMENT if the entry point was prepared for the CPU.

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -15,57 +16,78 @@ from torch import Tensor
 from ._model import Loss
 
 _kind = operator.attrgetter("dtype", "shape", "device", "requires_grad")
+_values = operator.methodcaller("values")
 
 
 class Snapshot:
-    """Modules, tensors and the optimizer's options as a call finds them.
+    """Modules, tensors and the optimizer's options as a call finds them, all but learning rates.
 
-    All comparisons run in C but those of objects, so that a module takes about a microsecond. A change that does not matter
-    to a compiled step counts as well: the caller then looks for the step by what it depends on.
+    Objects are compared by their identity, in C, so that a module takes some microseconds; of tensors what a compiled step
+    depends on as well. A change that does not matter to it counts too: the caller then looks for the step by its key.
     """
 
     def __init__(self, module: Loss, optimizer: torch.optim.Optimizer, batch: Sequence[Tensor]) -> None:
-        self._optimizer = optimizer
         self._modules = module.users_modules()
-        self._attributes = [_copied(vars(m)) for m in self._modules]
+        self._attributes = [*map(vars, self._modules)]
+        self._optimizer, self._groups = optimizer, [*optimizer.param_groups]
+        self._options = _options(self._groups)
+        self._items = _Items([*self._attributes, self._options])
         self._tensors = module.users_tensors()
-        self._kinds = [*map(_kind, self._tensors)]
-        self._groups = [{name: _copied(value) for name, value in group.items() if name != "lr"} for group in optimizer.param_groups]
-        self._batch = [*map(_kind, batch)]
+        self._kinds, self._batch = [*map(_kind, self._tensors)], [*map(_kind, batch)]
 
     def holds(self, batch: Sequence[Tensor]) -> bool:
         """Whether all is as it was, for a batch of tensors of the same kinds."""
-        groups = self._optimizer.param_groups
-        try:
-            return (
-                [*map(_kind, batch)] == self._batch
-                and all(map(operator.eq, self._attributes, map(vars, self._modules)))
-                and [*map(_kind, self._tensors)] == self._kinds
-                and len(groups) == len(self._groups)
-                and all(copy == {name: value for name, value in group.items() if name != "lr"} for copy, group in zip(self._groups, groups))
-            )
-        except Exception:  # An object's own comparison, which may be anything: two arrays of numpy have no truth value.
-            return False
+        return (
+            [*map(_kind, batch)] == self._batch
+            and _are_same(self._optimizer.param_groups, self._groups)
+            and _are_same(_options(self._groups), self._options)
+            and _are_same([*map(vars, self._modules)], self._attributes)
+            and self._items.are_same()
+            and [*map(_kind, self._tensors)] == self._kinds
+        )
 
 
-class _Same:
-    """Equal to one object only: numbers of several types are equal, and tensors compare their elements."""
-
-    __slots__ = ("_object",)
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, value: Any) -> None:
-        self._object = value
-
-    def __eq__(self, other: object) -> bool:
-        return other is self._object
+def _options(groups: Sequence[dict[str, Any]]) -> list[Any]:
+    """Names and values of all groups."""
+    return [item for group in groups for name, value in group.items() if name != "lr" for item in (name, value)]
 
 
-def _copied(value: Any) -> Any:
-    """A copy that is equal to the value until it or anything in it is another object."""
-    if isinstance(value, dict):
-        return {name: _copied(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        items = [_copied(item) for item in value]
-        return items if isinstance(value, list) else tuple(items)
-    return value if type(value) is str else _Same(value)
+def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(some) == len(others) and all(map(operator.is_, some, others))
+
+
+class _Items:
+    """The objects in dicts, lists and tuples, at all depths: which ones, in which order, under which keys."""
+
+    def __init__(self, containers: Iterable[Any]) -> None:
+        self._dicts: list[dict[Any, Any]] = []
+        self._lists: list[list[Any]] = []
+        #: Most modules have a dozen dicts of hooks without any.
+        self._empty: list[Any] = []
+        found: set[int] = set()
+        for container in containers:
+            self._add(container, found)
+        self._sizes, self._before = self._sizes_now(), self._now()
+
+    def _add(self, value: Any, found: set[int]) -> None:
+        if not isinstance(value, (dict, list, tuple)) or id(value) in found:
+            return
+        found.add(id(value))
+        items = [*(value.values() if isinstance(value, dict) else value)]
+        if not items:
+            self._empty.append(value)
+        elif isinstance(value, dict):
+            self._dicts.append(value)
+        elif isinstance(value, list):
+            self._lists.append(value)
+        for item in items:
+            self._add(item, found)
+
+    def _sizes_now(self) -> list[int]:
+        return [*map(len, self._dicts), *map(len, self._lists)]
+
+    def _now(self) -> list[Any]:
+        return [*chain.from_iterable(self._dicts), *chain.from_iterable(map(_values, self._dicts)), *chain.from_iterable(self._lists)]
+
+    def are_same(self) -> bool:
+        return not any(self._empty) and self._sizes_now() == self._sizes and _are_same(self._now(), self._before)

@@ -97,10 +97,8 @@ class TrainStep:
         self.states = States()
         self._module = Loss(model, loss, autocast)
         self._built: dict[Any, _Compiled] = {}
-        self._last: _Compiled | None = None
-        #: The model, its optimizer and batch at the last call, and PyTorch's own settings: a step of the same is the same.
-        self._snapshot: Snapshot | None = None
-        self._outside: tuple[Any, ...] = ()
+        #: The step of the last call, with model, optimizer and batch, and PyTorch's own settings, that it was found for.
+        self._last: tuple[_Compiled, Snapshot, tuple[Any, ...]] | None = None
         self._numbers = Numbers(self._module, optimizer)
         self._lock = threading.Lock()
         #: The processes that share a batch.
@@ -128,15 +126,14 @@ class TrainStep:
         _optimizer.check_options(self.optimizer)
         autocast = [torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) for kind in ("cpu", "cuda")]
         outside = (*autocast, *map(id, _optimizer.beginning(self.optimizer)))
-        if self._last is None or self._snapshot is None or outside != self._outside or not self._snapshot.holds(batch):
+        if self._last is None or outside != self._last[2] or not self._last[1].holds(batch):
             _divided.reshard(self.model)
             # Before, as forward may change numbers while it is traced.
             snapshot = Snapshot(self._module, self.optimizer, batch)
-            self._last = self._find(batch, outside)
-            self._outside, self._snapshot = outside, snapshot
+            self._last = self._find(batch, outside), snapshot, outside
         # A scheduler looks at this mark to find that it is called after the optimizer.
         self.optimizer._opt_called = True
-        return self._last(batch)
+        return self._last[0](batch)
 
     def _find(self, batch: Sequence[Tensor], outside: tuple[Any, ...]) -> _Compiled:
         """The step for the model, the optimizer and the batch as they are."""
@@ -161,7 +158,7 @@ class TrainStep:
         """The library of the last call. Raises RuntimeError before the first."""
         if self._last is None:
             raise RuntimeError("the step is not compiled yet: call it first")
-        return self._last.library
+        return self._last[0].library
 
     @property
     def state(self) -> State | None:
@@ -234,9 +231,9 @@ class _Compiled:
         captured = capture_step(owner._module, owner._numbers, owner.optimizer, batch, memory)
         self._slots, self._constants = captured.slots, captured.constants
         entries = [slot for slot in self._slots if slot.key is not None]
-        first = next((place for place, slot in enumerate(self._slots) if slot.key is not None), len(self._slots))
-        self._parameters = [slot.tensor for slot in self._slots[:first]]
-        self._buffers = [slot.tensor for slot in self._slots[first + len(entries) :]]
+        count = captured.num_parameters
+        self._parameters = [slot.tensor for slot in self._slots[:count]]
+        self._buffers = [slot.tensor for slot in self._slots[count + len(entries) :]]
         #: The parameters with a state, and for each entry of a state that the step updates the place of its parameter among them, and its key.
         self._owners = [*dict.fromkeys(slot.tensor for slot in entries)]
         places = {owner: place for place, owner in enumerate(self._owners)}
@@ -246,19 +243,20 @@ class _Compiled:
         rates = [f"lr{i}" for i in range(len(owner.optimizer.param_groups))]
         others = [f"batch{i}" for i in range(len(batch))] + [f"random{i}" for i in range(len(self._draws))]
         names = [slot.name for slot in self._slots] + rates + [name for name, _ in self._constants] + others
-        self._names, self._is_compared = names, False
+        self._is_divided = "main" not in captured.graphs
+        self._names, self._is_compared = _unique(names) if self._is_divided else names, False
         #: The dimension along which this rank has a part, for each tensor whose elements are this rank's own.
-        self._dims = {slot.name: dim for slot, t in zip(self._slots, self._updated()) if (dim := _divided.dim_of(t)) is not None}
-        self._dims |= {name: dim for name, t in self._constants if (dim := _divided.dim_of(t)) is not None}
+        held = [*self._updated(), *(None for _ in rates), *(tensor for _, tensor in self._constants)]
+        self._dims = {name: dim for name, t in zip(self._names, held) if t is not None and (dim := _divided.dim_of(t)) is not None}
         carry = {i: i for i in range(len(self._slots))}
         options = {**owner.options, "recipe": owner.recipe, "carry": carry, **memory.options}
-        self._ranks, self._is_divided = owner.ranks, "main" not in captured.graphs
+        self._ranks = owner.ranks
         text = _import.to_linalg(captured.graphs, {"main": names})
         if self._is_divided:
             assert self._ranks is not None
             sizes = [len(part) for part in (self._parameters, entries, self._buffers, rates, self._constants)]
             ends = [*itertools.accumulate(sizes)]
-            text = _collectives.write_main(text, _collectives.divide(names, ends), self._dims, self._ranks.size)
+            text = _collectives.write_main(text, _collectives.divide(self._names, ends), self._dims, self._ranks.size)
             options["shard"] = "0:" + ",".join(f"{name}={dim}" for name, dim in self._dims.items())
         elif self._ranks is not None:
             # Statistics of a batch; a parameter's value and its optimizer's state come from gradients that are means.
@@ -319,6 +317,18 @@ class _Compiled:
             torch.autograd.graph.increment_version([*updated, *(self._state.buffers() if self._state is not None else ())])
         self._casts.note(held, self._state)
         return loss
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind those that others have: a parameter's may be that of another one's state."""
+    found: dict[str, None] = {}
+    for name in names:
+        number = itertools.count(1)
+        own = name
+        while own in found:
+            own = f"{name}.{next(number)}"
+        found[own] = None
+    return [*found]
 
 
 def _hashable(value: Any) -> Any:

@@ -3,11 +3,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks that need two devices, which a process has from its start. Runs those named, and prints what failed, by name, as JSON."""
 
+import gc
 import json
 import os
 import pathlib
 import sys
 import traceback
+import warnings
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "src"))
@@ -134,6 +136,20 @@ def amaxes_are_combined_by_the_emulator_too():
     new, _ = divided_calls(step, step.init(W, X[:4]))[0]()
     for name in whole:
         np.testing.assert_array_equal(new[name], whole[name])
+
+
+def calls_that_devices_take_together_are_not_measured():
+    """They wait for each other, and measured ones take turns."""
+    step = fp8.jax.jit(forward, sites="all", calibrate=True)
+    state = step.init(W, X[:4])
+    call = divided_calls(step, state)[0]
+    wanted = jax.block_until_ready(call())
+    library = next(o for o in gc.get_objects() if isinstance(o, fp8.Library) and any(name.endswith("@devices") for name in o._measuring))
+    with warnings.catch_warnings(record=True) as caught, library.profile() as profile:
+        warnings.simplefilter("always")
+        found = jax.block_until_ready(call())
+    np.testing.assert_array_equal(found[1], wanted[1])
+    assert not profile.kernels and "no call was measured" in str(caught[-1].message)
 
 
 def gradients_of_a_step_are_those_of_the_device():

@@ -19,6 +19,7 @@ NAMES = [
     "shard_map_of_apply",
     "amaxes_of_parts_are_combined",
     "amaxes_are_combined_by_the_emulator_too",
+    "calls_that_devices_take_together_are_not_measured",
     "gradients_of_a_step_are_those_of_the_device",
     "scans_and_independent_calls",
     "amaxes_of_some_devices_are_refused",
