@@ -24,7 +24,8 @@ COUNT = 3
 #: The tolerance of an operation, relative to the number or the largest of the result: functions of two libraries, sums in
 #: two orders. Numbers of 16 bits are rounded after every operation by one of the two and after several by the other.
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12, "bfloat16": 2**-6, "float16": 2**-9, "complex64": 1e-5}
-#: (operator, type): "refused" or "differs", and why. "*" stands for all types.
+#: (operator, type): "refused" or "differs", and why. "*" stands for all types. On some processors what differs is right: XLA's
+#: code for numbers of 16 bits rounds where the processor has no arithmetic of them.
 VERDICTS = {
     ("sinc", "float16"): ("differs", "near 0 the gradient is a difference of numbers that are each rounded"),
 }
@@ -124,7 +125,8 @@ def difference(got, wanted, tolerance):
 def test_operator(name):
     for dtype, found in verdicts(name).items():
         expected, reason = VERDICTS.get((name, dtype)) or VERDICTS.get((name, "*")) or ("right", "")
-        assert found.startswith(expected), f"{dtype}: {found}; the table says {expected} {reason}"
+        words = ("differs", "right") if expected == "differs" else expected
+        assert found.startswith(words), f"{dtype}: {found}; the table says {expected} {reason}"
 
 
 def test_every_verdict_is_of_an_operator():
