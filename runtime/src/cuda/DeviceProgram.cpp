@@ -107,9 +107,9 @@ struct JitLog {
   template <size_t Size>
   explicit JitLog(char (&buffer)[Size]) : values{buffer, reinterpret_cast<void *>(Size - 1)} {}
 
-  static constexpr unsigned count = 2;
-  int options[count] = {5, 6}; // CU_JIT_ERROR_LOG_BUFFER, …_SIZE_BYTES
-  void *values[count];
+  static constexpr unsigned kCount = 2;
+  int options[kCount] = {5, 6}; // CU_JIT_ERROR_LOG_BUFFER, …_SIZE_BYTES
+  void *values[kCount];
 };
 
 void checkDriver(const Driver &driver, uint32_t ptxVersion) {
@@ -182,7 +182,8 @@ void DeviceProgram::load(const fp8rt_device_image &image) {
 bool DeviceProgram::loadMachineCode(const fp8rt_device_image &image) {
   char reason[256] = ""; // Not for users: where it is left out, the emulator writes it to standard error.
   JitLog log(reason);
-  CUresult code = gpu->driver().moduleLoadDataEx(&module, image.cubin, log.count, log.options, log.values);
+  CUresult code =
+      gpu->driver().moduleLoadDataEx(&module, image.cubin, JitLog::kCount, log.options, log.values);
   if (code == CUDA_ERROR_OUT_OF_MEMORY)
     gpu->driver().check(code, "the kernels cannot be loaded on " + gpu->name());
   return code == CUDA_SUCCESS;
@@ -191,7 +192,7 @@ bool DeviceProgram::loadMachineCode(const fp8rt_device_image &image) {
 void DeviceProgram::loadText(const fp8rt_device_image &image) {
   char text[4096] = "";
   JitLog log(text);
-  CUresult code = gpu->driver().moduleLoadDataEx(&module, image.ptx, log.count, log.options, log.values);
+  CUresult code = gpu->driver().moduleLoadDataEx(&module, image.ptx, JitLog::kCount, log.options, log.values);
   if (code == CUDA_SUCCESS)
     return;
   std::string reason = text;
