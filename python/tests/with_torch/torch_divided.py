@@ -12,6 +12,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import distribute_tensor
+from torch_steps import error_of
 
 STEPS = 3
 
@@ -147,13 +148,6 @@ class Odd(nn.Sequential):
 
 def refused():
     """The errors for what is not divided as a step takes it."""
-
-    def error_of(call):
-        try:
-            call()
-        except Exception as error:
-            return f"{type(error).__name__}: {error}"
-        return "no error"
 
     def step_of(model, group=dist.group.WORLD, optimizer=torch.optim.AdamW):
         return fp8.torch.train_step(model, F.cross_entropy, optimizer(model.parameters(), 1e-2), data_parallel=group)

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 import torch_divided
 from fp8 import _ranks
 from torch import nn
-from torch_steps import MLP, Shifted
+from torch_steps import MLP, Shifted, error_of
 
 STEPS = 3
 RATE = 0.1
@@ -86,14 +86,6 @@ def draws_and_statistics():
 def across_machines():
     _ranks.machine = lambda: f"machine {rank()}"
     return own_batches()
-
-
-def error_of(call):
-    try:
-        call()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return "no error"
 
 
 def step_twice(step, second):

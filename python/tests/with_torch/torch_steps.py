@@ -68,3 +68,12 @@ def step_of(model, optimizer=None, loss=F.cross_entropy, **options):
 
 
 BATCH = torch.linspace(-1, 1, 128).reshape(8, 16), torch.arange(8) % 4
+
+
+def error_of(call):
+    """The type and message of what a call raises."""
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"

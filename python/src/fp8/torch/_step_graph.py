@@ -81,10 +81,11 @@ def capture_step(module: Loss, numbers: Numbers, optimizer: torch.optim.Optimize
     slots += [Slot(_short(name), tensors[name]) for name in mutated]
     update = _optimizer.trace_update(optimizer, groups, state, first)
 
-    read = {tensors[r.target]: _short(r.target) for r in roles if hasattr(r, "target")}
-    constants = [(name, tensor) for tensor, name in read.items() if tensor not in {slot.tensor for slot in slots if slot.key is None}]
     plain = [i for i, slot in enumerate(slots) if slot.key is None]
-    of_module = [*(slots[i].tensor for i in plain), *(tensor for _, tensor in constants)]
+    changed = {slots[i].tensor: None for i in plain}
+    read = {tensors[r.target]: _short(r.target) for r in roles if hasattr(r, "target")}
+    constants = [(name, tensor) for tensor, name in read.items() if tensor not in changed]
+    of_module = [*changed, *(tensor for _, tensor in constants)]
     count, state_end = len(parameters), len(slots) - len(mutated)
     rates, first_constant = len(slots), len(slots) + len(groups)
 

@@ -24,8 +24,8 @@ COUNT = 3
 #: The tolerance of an operation, relative to the number or the largest of the result: functions of two libraries, sums in
 #: two orders. Numbers of 16 bits are rounded after every operation by one of the two and after several by the other.
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12, "bfloat16": 2**-6, "float16": 2**-9, "complex64": 1e-5}
-#: (operator, type): "refused" or "differs", and why. "*" stands for all types. On some processors what differs is right: XLA's
-#: code for numbers of 16 bits rounds where the processor has no arithmetic of them.
+#: (operator, type): "refused" or "differs", and why. "*" stands for all types. A row that differs on one processor may be right on
+#: another: sinc in f16 differs with AVX512-FP16, and is right with AVX2 alone.
 VERDICTS = {
     ("sinc", "float16"): ("differs", "near 0 the gradient is a difference of numbers that are each rounded"),
 }

@@ -52,7 +52,7 @@ def _nearer(want, got, exact):
 def in_halves(function, *arguments):
     """The same in bf16 and f16: results that are rounded once, or after other sums in f32, differ by one unit in the last place.
 
-    PyTorch's convolutions of halves round in between on processors without instructions for bf16.
+    With AVX2 alone the input gradient of PyTorch's depthwise convolution of bf16 in three dimensions is 3.4 times as far from f64.
     """
     for dtype, unit in ((torch.bfloat16, 2**-7), (torch.float16, 2**-10)):
         check(function, *[a.to(dtype) if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in arguments], rtol=unit, atol=unit, exact=True)
