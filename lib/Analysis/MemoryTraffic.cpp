@@ -45,8 +45,8 @@ static bool readsInit(DestinationStyleOpInterface op, OpOperand &init) {
     return matmul.readsInit() && &init == op.getDpsInitOperand(0);
   if (auto matmul = dyn_cast<ScaledMatmulOp>(op.getOperation()))
     return matmul.getAccumulate() && &init == op.getDpsInitOperand(0);
-  return !isa<QuantizeOp, AmaxOp, ComputeScaleOp, DequantizeOp, AttentionOp, AttentionGradOp>(
-      op.getOperation());
+  return !isa<QuantizeOp, AmaxOp, ComputeScaleOp, DequantizeOp, AttentionOp, AttentionGradOp,
+              OnlineAttentionOp, OnlineAttentionGradOp>(op.getOperation());
 }
 
 /// Returns whether `op` is a view or an empty tensor, which moves no data.

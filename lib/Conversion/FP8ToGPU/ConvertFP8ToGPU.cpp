@@ -37,6 +37,8 @@ static bool lower(Operation *op, LoweringContext &context) {
       .Case<MatmulOp, ScaledMatmulOp>([&](Operation *op) { return lowerMatmul(builder, op, context); })
       .Case<GroupedMatmulOp, ScaledGroupedMatmulOp>(
           [&](Operation *op) { return lowerGroupedMatmul(op, context); })
+      .Case([&](OnlineAttentionOp op) { return lowerOnlineAttention(builder, op, context); })
+      .Case([&](OnlineAttentionGradOp op) { return lowerOnlineAttentionGrad(builder, op, context); })
       .Case([&](QuantizeOp op) { return lowerQuantize(builder, op, context); })
       .Case([&](QuantizeBlocksOp op) { return lowerQuantizeBlocks(builder, op, context); })
       .Case([&](AmaxOp op) { return lowerAmax(builder, op, context); })

@@ -7,6 +7,7 @@
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_LOWERING_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_LOWERING_H
 
+#include "Attention/AttentionLowering.h"
 #include "Cast/CastLowering.h"
 #include "Matmul/MatmulLowering.h"
 

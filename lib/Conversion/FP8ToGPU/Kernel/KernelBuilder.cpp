@@ -183,12 +183,18 @@ SmallVector<Value> KernelBuilder::whenElse(Expr condition, function_ref<SmallVec
     when(condition, [&] { body(); });
     return {};
   }
-  auto branch = scf::IfOp::create(*this, others.getTypes(), condition.getValue(), /*withElseRegion=*/true);
+  return either(condition, others.getTypes(), body, [&] { return SmallVector<Value>(others); });
+}
+
+SmallVector<Value> KernelBuilder::either(Expr condition, TypeRange types,
+                                         function_ref<SmallVector<Value>()> ifTrue,
+                                         function_ref<SmallVector<Value>()> ifFalse) {
+  auto branch = scf::IfOp::create(*this, types, condition.getValue(), /*withElseRegion=*/true);
   InsertionGuard guard(*this);
   setInsertionPointToEnd(branch.thenBlock());
-  scf::YieldOp::create(*this, body());
+  scf::YieldOp::create(*this, ifTrue());
   setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(*this, others);
+  scf::YieldOp::create(*this, ifFalse());
   return SmallVector<Value>(branch.getResults());
 }
 

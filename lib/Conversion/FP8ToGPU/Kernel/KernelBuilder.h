@@ -82,6 +82,10 @@ public:
   llvm::SmallVector<mlir::Value> whenElse(Expr condition,
                                           llvm::function_ref<llvm::SmallVector<mlir::Value>()> body,
                                           mlir::ValueRange others);
+  /// Returns the values of `ifTrue` where `condition` is true, else those of `ifFalse`; they have `types`.
+  llvm::SmallVector<mlir::Value> either(Expr condition, mlir::TypeRange types,
+                                        llvm::function_ref<llvm::SmallVector<mlir::Value>()> ifTrue,
+                                        llvm::function_ref<llvm::SmallVector<mlir::Value>()> ifFalse);
   /// Runs `body` for i = lower, lower + 1, … below `upper`, both i32. The body gets i and the carried values,
   /// and returns those of the next iteration. Returns the values after the last one.
   llvm::SmallVector<mlir::Value>

@@ -182,6 +182,7 @@ unsigned ChipAttr::getMaxFusedInputs() const { return 16; }
 int64_t ChipAttr::getRowChunkElements() const { return std::numeric_limits<int64_t>::max(); }
 
 bool ChipAttr::hasManyThreads() const { return true; }
+bool ChipAttr::hasOnlineAttention() const { return true; }
 
 /// The alignment that cuMemAlloc guarantees; TMA needs 16 bytes, and caches transfer 128 at a time.
 int64_t ChipAttr::getBufferAlignment() const { return 256; }

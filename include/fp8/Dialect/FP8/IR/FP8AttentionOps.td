@@ -13,14 +13,10 @@ include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 def FP8_FloatTensor : RankedTensorOf<[AnyFloat]>;
 def FP8_MatmulSites : TypedArrayAttrBase<FP8_MatmulSiteAttr, "the site of each matmul">;
 
-/// The base of both operations: matmuls, and between them a region that computes rows.
+/// What operations of attention have in common: one map for each operand, in one iteration space.
 class FP8_AttentionBaseOp<string mnemonic> : FP8_DpsOp<mnemonic, [AttrSizedOperandSegments]> {
   let results = (outs Variadic<AnyRankedTensor>:$results);
-  let regions = (region AnyRegion:$rows);
-  let builders = [OpBuilder<(ins "::mlir::ValueRange":$operands, "::mlir::ValueRange":$inputs,
-      "::mlir::ValueRange":$outs, "::llvm::ArrayRef<::mlir::AffineMap>":$maps, "::mlir::ArrayAttr":$sites,
-      "::mlir::AffineMapAttr":$visible_keys)>];
-  code attentionDeclaration = [{
+  code mapsDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
     /// Returns the maps of all operands, in their order.
     ::llvm::SmallVector<::mlir::AffineMap> getIndexingMapsArray() {
@@ -44,6 +40,16 @@ class FP8_AttentionBaseOp<string mnemonic> : FP8_DpsOp<mnemonic, [AttrSizedOpera
       ::llvm::SmallVector<::mlir::AffineMap> maps = getIndexingMapsArray();
       return ::llvm::to_vector(::llvm::ArrayRef(maps).take_back(getOuts().size()));
     }
+  }];
+}
+
+/// The base of operations with the program's own code on rows: matmuls, and between them a region that computes rows.
+class FP8_RowAttentionOp<string mnemonic> : FP8_AttentionBaseOp<mnemonic> {
+  let regions = (region AnyRegion:$rows);
+  let builders = [OpBuilder<(ins "::mlir::ValueRange":$operands, "::mlir::ValueRange":$inputs,
+      "::mlir::ValueRange":$outs, "::llvm::ArrayRef<::mlir::AffineMap>":$maps, "::mlir::ArrayAttr":$sites,
+      "::mlir::AffineMapAttr":$visible_keys)>];
+  code attentionDeclaration = mapsDeclaration # [{
     /// Returns the argument of the region for row `i` that is a matmul's result.
     ::mlir::BlockArgument getMatmulRow(unsigned i) {
       return getRows().getArgument(getAttentionDims().outer.size() + i);
@@ -56,7 +62,7 @@ class FP8_AttentionBaseOp<string mnemonic> : FP8_DpsOp<mnemonic, [AttrSizedOpera
   }];
 }
 
-def FP8_AttentionOp : FP8_AttentionBaseOp<"attention"> {
+def FP8_AttentionOp : FP8_RowAttentionOp<"attention"> {
   let summary = "scores of queries and keys, code on each row of scores, and the product of that with values";
   let description = [{
     Computes, as one operation,
@@ -173,7 +179,7 @@ def FP8_AttentionOp : FP8_AttentionBaseOp<"attention"> {
   }];
 }
 
-def FP8_AttentionGradOp : FP8_AttentionBaseOp<"attention_grad"> {
+def FP8_AttentionGradOp : FP8_RowAttentionOp<"attention_grad"> {
   let summary = "the backward pass of attention, which computes its scores again";
   let description = [{
     Computes, as one operation,

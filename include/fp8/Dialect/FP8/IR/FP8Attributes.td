@@ -298,7 +298,7 @@ def FP8_ChipAttr
     : AttrDef<FP8_Dialect, "Chip",
               [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface,
                                            ["describeMatmul", "getMatmulRate", "getMemoryRate",
-                                            "hasManyThreads"]>]> {
+                                            "hasManyThreads", "hasOnlineAttention"]>]> {
   let mnemonic = "chip";
   let summary = "a GPU architecture of NVIDIA";
   let description = [{

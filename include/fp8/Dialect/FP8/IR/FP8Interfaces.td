@@ -225,6 +225,10 @@ def FP8_TargetAttrInterface : AttrInterface<"TargetAttrInterface"> {
       own: a block of whole rows, but one row at least.
     }], "int64_t", "getScoreBlockElements", (ins), "", "return std::numeric_limits<int64_t>::max();">,
     InterfaceMethod<[{
+      Returns whether the target has kernels that compute attention block by block of keys, with a running
+      softmax (`fp8.online_attention`).
+    }], "bool", "hasOnlineAttention", (ins), "", "return false;">,
+    InterfaceMethod<[{
       Returns whether the target has kernels for `fp8.quantize` and `fp8.amax` with
       `rows`. If not, these become loops over the rows before bufferization.
     }], "bool", "hasRowKernels", (ins), "", "return false;">,

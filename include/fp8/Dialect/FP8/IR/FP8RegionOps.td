@@ -11,14 +11,16 @@ include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 
 def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
     ParentOneOf<["::fp8::AmaxOp", "::fp8::QuantizeOp", "::fp8::QuantizeBlocksOp",
-                  "::fp8::MatmulOp", "::fp8::ScaledMatmulOp", "::fp8::AttentionOp", "::fp8::AttentionGradOp"]>]> {
+                  "::fp8::MatmulOp", "::fp8::ScaledMatmulOp", "::fp8::AttentionOp", "::fp8::AttentionGradOp",
+                  "::fp8::OnlineAttentionOp", "::fp8::OnlineAttentionGradOp"]>]> {
   let summary = "yields the elements or rows that a producer or epilogue region computes";
   let description = [{
     Terminates the region of `fp8.amax` (and yields the element to measure),
     `fp8.quantize` or `fp8.quantize_blocks` (the element to cast), `fp8.matmul` or `fp8.scaled_matmul` (the
     element of the result). Further operands are elements of the extra results, one for
     each. A region with `rows` yields a row in place of an element; that of `fp8.attention` yields
-    the row of probabilities, that of `fp8.attention_grad` two rows.
+    the row of probabilities, that of `fp8.attention_grad` two rows. Regions of `fp8.online_attention` and
+    `fp8.online_attention_grad` yield what these say.
 
     Example:
     ```mlir

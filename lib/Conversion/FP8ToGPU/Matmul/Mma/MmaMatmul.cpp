@@ -8,6 +8,7 @@
 // one kernel but for the instruction. The elements of TF32 are f32, of which it ignores the lower 13 bits. M,
 // N and K need not be multiples of anything: copies beyond the operand are zeros, stores are guarded.
 
+#include "../../Kernel/MmaInstruction.h"
 #include "../Epilogue.h"
 #include "../GroupedMatmul.h"
 #include "../MatmulLowering.h"
@@ -103,35 +104,18 @@ private:
 };
 } // namespace
 
-/// Returns the type's name in PTX.
-static StringRef getName(Type type) {
-  return isa<Float8E4M3FNType>(type) ? "e4m3"
-         : isa<Float8E5M2Type>(type) ? "e5m2"
-         : type.isBF16()             ? "bf16"
-         : type.isF32()              ? "tf32"
-                                     : "f16";
-}
-
 static bool isFP8(Type type) { return type.getIntOrFloatBitWidth() == 8; }
 
 /// Returns a · b + c for a of 16 rows, b of 8 columns, and 32 bytes of K.
 SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> right, ArrayRef<Value> c,
                                        const StepScales &scales) {
+  if (!isFP8(lhs.type))
+    return multiplyMatrices(b, lhs.type, left, right, c);
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(4, b.getF32Type()));
-  auto typeOf = [](Type type) { return *NVVM::symbolizeMMATypes(getName(type)); };
-  std::array<NVVM::MMATypes, 2> types = {typeOf(lhs.type), typeOf(rhs.type)};
   Value sums;
-  if (!isFP8(lhs.type)) {
-    auto pairs = [&](ArrayRef<Value> words) { // f16 goes by pairs, others by words
-      return llvm::map_to_vector(words, [&](Value word) -> Value {
-        return lhs.type.isF16() ? LLVM::BitcastOp::create(b, VectorType::get(2, lhs.type), word).getResult()
-                                : word;
-      });
-    };
-    int64_t depth = lhs.type.isF32() ? 8 : 16;
-    sums = NVVM::MmaOp::create(b, type, pairs(left), pairs(right), c, {16, 8, depth}, std::nullopt,
-                               std::nullopt, types, std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
-  } else if (chip.hasBlockScaledMma) {
+  if (chip.hasBlockScaledMma) {
+    auto typeOf = [](Type type) { return *NVVM::symbolizeMMATypes(getNameInPTX(type)); };
+    std::array<NVVM::MMATypes, 2> types = {typeOf(lhs.type), typeOf(rhs.type)};
     Value ones = b.number(0x7F7F7F7F).getValue(), zero = b.number(0, 16).getValue(); // 127 stands for 2^0
     Value byte = b.number(scales.byte, 16).getValue();
     sums = NVVM::MmaBlockScaleOp::create(b, type, left, right, c, scales.lhs ? scales.lhs : ones, byte, zero,
@@ -139,8 +123,9 @@ SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> rig
                                          NVVM::ScaleVecSize::X1, NVVM::BlockScaleFormat::UE8M0,
                                          NVVM::MMABlockScaleKind::MXF8F6F4);
   } else {
-    std::string name =
-        ("llvm.nvvm.mma.m16n8k32.row.col.f32." + getName(lhs.type) + "." + getName(rhs.type) + ".f32").str();
+    std::string name = ("llvm.nvvm.mma.m16n8k32.row.col.f32." + getNameInPTX(lhs.type) + "." +
+                        getNameInPTX(rhs.type) + ".f32")
+                           .str();
     Values operands(left);
     operands.append(right.begin(), right.end());
     operands.append(c.begin(), c.end());

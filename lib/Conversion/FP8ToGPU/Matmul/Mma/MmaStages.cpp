@@ -5,6 +5,7 @@
 // Copies to shared memory by cp.async, and loads from it by ldmatrix.
 
 #include "MmaStages.h"
+#include "../../Kernel/MmaInstruction.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -82,13 +83,7 @@ SmallVector<Value> MmaStages::loadMatrix(const MmaOperand &operand, Expr step, E
     Expr mine = row + lane % 16;
     offset = offset + mine * config.tileKBytes + place(lane / 16 + chunk, mine);
   }
-  auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(4, b.getI32Type()));
-  Value matrix = NVVM::LdMatrixOp::create(b, type, b.at(stage(step), offset), /*num=*/4,
-                                          operand.isTransposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
-                                          NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
-                                          NVVM::LdStMatrixEltType::B16);
-  return llvm::map_to_vector(llvm::seq<int64_t>(4),
-                             [&](int64_t i) -> Value { return LLVM::ExtractValueOp::create(b, matrix, i); });
+  return loadMatrices(b, b.at(stage(step), offset), operand.isTransposed);
 }
 
 void MmaStages::waitFor(ArrayRef<MmaSide> sides, Expr step) {

@@ -102,7 +102,8 @@ void fp8::registerBufferizableOpInterfaceExternalModels(DialectRegistry &registr
   registry.addExtension(+[](MLIRContext *context, FP8Dialect *) {
     attachTo<MatmulOp, ScaledMatmulOp, GroupedMatmulOp, ScaledGroupedMatmulOp, AmaxOp, ComputeScaleOp,
              QuantizeOp, QuantizeBlocksOp, DequantizeOp, PackScalesOp, UpdateAmaxHistoryOp, AllReduceOp,
-             AllGatherOp, ReduceScatterOp, BroadcastOp, ShiftOp, AllToAllOp, UnscaleOp, UpdateLossScaleOp>(
+             AllGatherOp, ReduceScatterOp, BroadcastOp, ShiftOp, AllToAllOp, UnscaleOp, UpdateLossScaleOp,
+             OnlineAttentionOp, OnlineAttentionGradOp>(
         context);
   });
 }

@@ -1,0 +1,217 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The walk of a block over its tiles, and its results.
+
+#include "AttentionKernel.h"
+
+#include "../Kernel/ElementPairs.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace fp8;
+
+AttentionKernel::AttentionKernel(KernelBuilder &b, const AttentionView &view, const AttentionPlan &plan)
+    : b(b), view(view), plan(plan), ownDim(plan.isTransposed ? view.keys : view.queries),
+      streamedDim(plan.isTransposed ? view.queries : view.keys), type(view.operands[0].getElementType()),
+      tiles(arrange(view, plan)), shared(b.dynamicShared()), code(b, view, plan.isTransposed) {}
+
+/// Finds the block's own rows and its indices of the grid's dimensions. Blocks whose rows see most come
+/// first.
+void AttentionKernel::findTile() {
+  Expr numTiles = (ownSize() + (plan.countRows() - 1)) / plan.countRows();
+  Expr tile = b.block(0) % numTiles, rest = b.block(0) / numTiles;
+  if (view.visibleKeys && !plan.isTransposed)
+    tile = numTiles - 1 - tile;
+  firstOwn = tile * plan.countRows();
+  outer.assign(view.sizes.size(), std::nullopt);
+  for (unsigned dim : llvm::reverse(plan.gridDims)) {
+    Expr size = view.sizes[dim].get(b, 32);
+    outer[dim] = rest % size;
+    rest = rest / size;
+  }
+}
+
+SmallVector<Value> AttentionKernel::zeros() const {
+  Values sums;
+  for (const AttentionResult &result : plan.results)
+    sums.append(countSums(result), b.real(0).getValue());
+  if (plan.isForward) {
+    sums.append(2, b.real(-INFINITY).getValue());
+    sums.append(2, b.real(0).getValue());
+  }
+  return sums;
+}
+
+/// Returns how many keys a query sees at most, from `visible_keys`; not below 0.
+Expr AttentionKernel::countVisible(Expr query) {
+  Indices indices = outer;
+  indices[view.queries] = query;
+  return atLeast(lowHalf(computeIndex(b, view.visibleKeys->getResult(0), indices)), 0);
+}
+
+/// Returns the first step and the end of those whose rows the own ones see.
+std::pair<Expr, Expr> AttentionKernel::findSteps() {
+  auto countSteps = [&](Expr rows) { return (rows + (plan.step - 1)) / plan.step; };
+  Expr none = b.number(0);
+  if (!view.visibleKeys)
+    return {none, countSteps(streamedSize())};
+  if (!plan.isTransposed) {
+    Expr last = atMost(firstOwn + (plan.countRows() - 1), ownSize() - 1);
+    return {none, countSteps(atMost(streamedSize(), countVisible(last)))};
+  }
+  // Query i sees the keys before i + count: the first one that sees key `firstOwn` is firstOwn - count + 1.
+  AffineExpr query = getAffineDimExpr(view.queries, b.getContext());
+  auto count = dyn_cast<AffineConstantExpr>(
+      simplifyAffineExpr(view.visibleKeys->getResult(0) - query, view.sizes.size(), 0));
+  Expr first = count ? atLeast(firstOwn + double(1 - count.getValue()), 0) / plan.step : none;
+  return {first, countSteps(streamedSize())};
+}
+
+/// Runs one step: `carried` are the sums of all results, and in the forward kernel the state of two rows.
+SmallVector<Value> AttentionKernel::runStep(Expr step, ValueRange carried) {
+  NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  b.barrier();
+  fill(step + 1);
+  Values next(carried);
+  Expr stage = step % kStages * tiles.stageBytes;
+  SmallVector<Values> products;
+  for (unsigned product = 0; product < plan.own.size(); ++product)
+    products.push_back(multiplyScores(product, stage));
+  SmallVector<Values> values = runCode(step, products);
+  if (plan.isForward) {
+    values[0] = normalize(values[0], next);
+    if (values.size() > 1)
+      for (auto [value, factor] : llvm::zip_equal(values[0], values[1]))
+        value = (b.expr(value) * b.expr(factor)).getValue();
+  }
+  MutableArrayRef<Value> sums = next;
+  for (const AttentionResult &result : plan.results) {
+    accumulate(result, values[result.code], stage, sums.take_front(countSums(result)));
+    sums = sums.drop_front(countSums(result));
+  }
+  return next;
+}
+
+/// Sums over all streamed rows at the indices `outer` of the outer dimensions.
+SmallVector<Value> AttentionKernel::sumOver(const Indices &indices, ValueRange carried) {
+  outer = indices;
+  auto [first, end] = findSteps();
+  stepsEnd = end;
+  if (!plan.loopDims.empty())
+    b.barrier(); // which the tiles of the indices before are read until
+  for (const Tile &tile : tiles.own)
+    copy(tile, b.at(shared, b.number(tile.start)), firstOwn);
+  fill(first);
+  if (plan.isForward) {
+    NVVM::CpAsyncWaitGroupOp::create(b, 0);
+    b.barrier();
+    loadOwn();
+  }
+  code.start(outer, {ownRow(0), ownRow(1)});
+  return b.loop(first, end, carried, [&](Expr step, ValueRange carried) { return runStep(step, carried); });
+}
+
+/// Exchanges words among four neighbouring lanes: `words` are those of a lane for four tiles of 8 columns,
+/// two columns each. Returns the four words of one tile, that of the lane's number among the four.
+static SmallVector<Value> transposeWords(KernelBuilder &b, ArrayRef<Value> words) {
+  auto isSet = [&](int64_t bit) { return (b.lane() & bit) == bit; };
+  auto pick = [&](int64_t bit, Value ifSet, Value ifNot) {
+    return select(isSet(bit), b.expr(ifSet), b.expr(ifNot)).getValue();
+  };
+  auto exchange = [&](Value sent, int64_t bit) { return b.fromLane(b.expr(sent), bit).getValue(); };
+  // The even lane of two has the words of even tiles from both, the odd one those of odd tiles.
+  SmallVector<Value, 2> ofTile[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    Value even = words[2 * i], odd = words[2 * i + 1], received = exchange(pick(1, even, odd), 1);
+    ofTile[i] = {pick(1, received, even), pick(1, odd, received)};
+  }
+  SmallVector<Value> result(4);
+  for (unsigned i = 0; i < 2; ++i) {
+    Value received = exchange(pick(2, ofTile[0][i], ofTile[1][i]), 2);
+    result[i] = pick(2, received, ofTile[0][i]);
+    result[2 + i] = pick(2, ofTile[1][i], received);
+  }
+  return result;
+}
+
+/// Stores the sums of one own row: two neighbouring columns for each 8, or 16 bytes for each 32 columns where
+/// memory is aligned for that.
+void AttentionKernel::storeRow(const AttentionResult &result, unsigned row, ArrayRef<Value> sums) {
+  const AttentionTensor &out = view.outs[result.out];
+  const Tile &streamed = tiles.streamed[result.streamed];
+  Type element = out.getElementType();
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8, alignment = out.getAlignmentAlong(streamed.columnDim);
+  Expr stride = out.getStride(streamed.columnDim).get(b, 64), exists = ownRow(row) < ownSize();
+  Indices indices = outer;
+  indices[ownDim] = ownRow(row);
+  Value base = getAddress(b, out, indices);
+  auto convert = [&](Value value) -> Value {
+    Type wanted = isa<VectorType>(value.getType()) ? Type(VectorType::get(2, element)) : element;
+    return element.isF32() ? value : arith::TruncFOp::create(b, wanted, value).getResult();
+  };
+  auto getPair = [&](int64_t column) {
+    const Value *pair = &sums[column / 8 * 4 + row * 2];
+    return convert(joinPair(b, pair[0], pair[1]));
+  };
+  int64_t column = 0;
+  for (; bytes == 2 && alignment == kChunk && column + 32 <= streamed.columns; column += 32) {
+    Values words;
+    for (int64_t tile = 0; tile < 4; ++tile)
+      words.push_back(LLVM::BitcastOp::create(b, b.getI32Type(), getPair(column + tile * 8)));
+    words = transposeWords(b, words);
+    Value chunk = vector::FromElementsOp::create(b, VectorType::get(4, b.getI32Type()), words);
+    Expr offset = widen(b.lane() % 4 * kChunk + column * bytes);
+    b.when(exists, [&] { b.store(b.expr(chunk), b.at(base, offset)); });
+  }
+  b.when(exists, [&] {
+    for (; column < streamed.columns; column += 8) {
+      Expr offset = widen(b.lane() % 4 * 2 + column) * stride * double(bytes);
+      if (alignment >= 2 * bytes) {
+        b.store(b.expr(getPair(column)), b.at(base, offset));
+        continue;
+      }
+      for (unsigned i = 0; i < 2; ++i)
+        b.store(b.expr(convert(sums[column / 8 * 4 + row * 2 + i])),
+                b.at(base, offset + stride * double(i * bytes)));
+    }
+  });
+}
+
+void AttentionKernel::store(ArrayRef<Value> sums) {
+  for (const AttentionResult &result : plan.results) {
+    for (unsigned row = 0; row < 2; ++row)
+      storeRow(result, row, sums.take_front(countSums(result)));
+    sums = sums.drop_front(countSums(result));
+  }
+}
+
+void AttentionKernel::build() {
+  findTile();
+  Values sums = zeros();
+  if (plan.loopDims.empty()) {
+    sums = sumOver(outer, sums);
+  } else {
+    Expr count = b.number(1);
+    for (unsigned dim : plan.loopDims)
+      count = count * view.sizes[dim].get(b, 32);
+    Indices ofGrid = outer;
+    sums = b.loop(b.number(0), count, sums, [&](Expr number, ValueRange carried) {
+      Indices indices = ofGrid;
+      for (unsigned dim : llvm::reverse(plan.loopDims)) {
+        Expr size = view.sizes[dim].get(b, 32);
+        indices[dim] = number % size;
+        number = number / size;
+      }
+      return sumOver(indices, carried);
+    });
+    outer = ofGrid;
+  }
+  if (plan.isForward)
+    finish(sums);
+  store(sums);
+}

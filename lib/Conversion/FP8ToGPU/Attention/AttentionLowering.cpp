@@ -1,0 +1,166 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lowers attention: divides it into kernels, chooses their tiles, and launches them.
+
+#include "AttentionLowering.h"
+#include "AttentionKernel.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// Registers of a thread that sums, scores and kept operands may take: others hold addresses and what is in
+/// flight.
+static constexpr int64_t kMostRegisters = 176;
+static constexpr int64_t kMostWarps = 8;
+
+/// Returns the registers that the plan's sums, and the scores of a step, take in a thread.
+static int64_t countRegisters(const AttentionView &view, const AttentionPlan &plan) {
+  int64_t count = plan.step / 2 * int64_t(plan.own.size());
+  for (const AttentionResult &result : plan.results)
+    count += llvm::alignTo(view.sizes[result.streamed ? view.width : view.depth].known, 16) / 2;
+  return plan.isForward ? count + llvm::alignTo(view.sizes[view.depth].known, 16) / 4 : count;
+}
+
+/// Chooses the rows of a tile and of a step: as many own rows as there are, because each tile reads all
+/// streamed rows again, then as many streamed ones as registers and shared memory have room for.
+static void chooseTiles(const AttentionView &view, const Chip &chip, AttentionPlan &plan) {
+  const KernelNumber &rows = view.sizes[plan.isTransposed ? view.keys : view.queries];
+  int64_t most = kMostWarps;
+  while (most > 1 && rows.isKnown() && most / 2 * 16 >= rows.known)
+    most /= 2;
+  for (plan.warps = most; plan.warps > 1; plan.warps /= 2)
+    for (plan.step = 64; plan.step >= 16; plan.step /= 2)
+      if (countRegisters(view, plan) <= kMostRegisters &&
+          AttentionKernel::countShared(view, plan) <= chip.sharedBytes)
+        return;
+  plan.step = 16;
+}
+
+/// Returns the marks of the matmuls `numbers`, by their number among the sites of the operation, for the
+/// report.
+static ArrayAttr markMatmuls(const AttentionView &view, StringRef code, ArrayRef<unsigned> numbers) {
+  Builder builder(view.op->getContext());
+  SmallVector<Attribute> marks;
+  bool isForward = view.operands.size() == 3;
+  for (unsigned number : numbers) {
+    auto site = view.sites ? cast<MatmulSiteAttr>(view.sites[number]) : MatmulSiteAttr();
+    StringRef name = site && site.getSite() ? site.getSite().getValue() : "";
+    Role role = site ? site.getRole() : Role::other;
+    NamedAttrList fields;
+    fields.set("site", builder.getStringAttr(name));
+    fields.set("role", builder.getStringAttr(stringifyRole(role)));
+    fields.set("code", builder.getStringAttr(code + ", in fused attention"));
+    bool hasDepth = isForward ? number == 0 : number == 0 || number > 2; // else width
+    double operations = 2;
+    SmallVector<unsigned> loops(view.dims.outer);
+    loops.append({view.keys, hasDepth ? view.depth : view.width});
+    for (unsigned dim : loops)
+      operations *= view.sizes[dim].isKnown() ? double(view.sizes[dim].known) : -INFINITY;
+    if (operations >= 0 && operations < 0x1p62)
+      fields.set("operations", builder.getI64IntegerAttr(static_cast<int64_t>(operations)));
+    marks.push_back(fields.getDictionary(builder.getContext()));
+  }
+  return builder.getArrayAttr(marks);
+}
+
+/// Builds and launches the kernel of a plan. `matmuls`: the numbers of those that it stands for in the
+/// report.
+static void launchPlan(OpBuilder &builder, AttentionView &view, AttentionPlan plan, StringRef name,
+                       ArrayRef<unsigned> matmuls, const KernelArguments &arguments,
+                       LoweringContext &context) {
+  Location loc = view.op->getLoc();
+  chooseTiles(view, context.chip, plan);
+  Type type = view.operands[0].getElementType();
+  auto site = view.sites ? cast<MatmulSiteAttr>(view.sites[0]) : MatmulSiteAttr();
+  StringRef siteName = site && site.getSite() ? site.getSite().getValue() : "";
+  KernelSpec spec;
+  spec.name = (name + "_" + siteName).str();
+  spec.arguments = arguments.types;
+  spec.threads = plan.countThreads();
+  spec.sharedBytes = AttentionKernel::countShared(view, plan);
+  spec.instruction = nameInstruction(context.chip, MatmulFamily::mma, type, type, "16", "8");
+  spec.kind = "attention";
+  func::FuncOp kernel =
+      context.kernels.build(loc, spec, [&](KernelBuilder &b) { AttentionKernel(b, view, plan).build(); });
+  unsigned ownDim = plan.isTransposed ? view.keys : view.queries;
+  Value blocks = builder.createOrFold<arith::CeilDivUIOp>(loc, view.hostSizes[ownDim],
+                                                          constantIndex(builder, loc, plan.countRows()));
+  for (unsigned dim : plan.gridDims)
+    blocks = builder.createOrFold<arith::MulIOp>(loc, blocks, view.hostSizes[dim]);
+  auto launch = launchKernel(builder, loc, kernel, blocks, arguments.operands);
+  markLaunch(launch, siteName, markMatmuls(view, spec.instruction, matmuls));
+}
+
+/// Tells which operands are copied to shared memory element by element.
+static void remarkCopies(const AttentionView &view) {
+  StringRef names[] = {"query", "key", "value", "gradient of the output"};
+  for (auto [name, tensor] : llvm::zip(names, view.operands)) {
+    unsigned column = tensor.map.isFunctionOfDim(view.depth) ? view.depth : view.width;
+    if (tensor.getAlignmentAlong(column) != kAccessBytes)
+      remark::missed(view.op->getLoc(),
+                     remark::RemarkOpts::name("StridedAttention").category("fp8-attention"))
+          << "the " + name.str() +
+                 " of attention is copied element by element: its rows are not 16-byte "
+                 "multiples of adjacent elements";
+  }
+}
+
+/// Divides the outer dimensions besides the queries into those that a result has and those that it sums over.
+static void divideDims(const AttentionView &view, const AttentionTensor &out, AttentionPlan &plan) {
+  for (unsigned dim : view.dims.outer)
+    if (dim != view.queries)
+      (out.map.isFunctionOfDim(dim) ? plan.gridDims : plan.loopDims).push_back(dim);
+}
+
+bool fp8::lowerOnlineAttention(OpBuilder &builder, OnlineAttentionOp op, LoweringContext &context) {
+  KernelArguments arguments(builder, op.getLoc());
+  AttentionView view(builder, op, arguments);
+  remarkCopies(view);
+  AttentionPlan plan;
+  plan.own = {0};
+  plan.streamed = {1, 2};
+  plan.results = {{/*out=*/0, /*code=*/0, /*streamed=*/1}};
+  plan.isForward = true;
+  plan.isBaseTwo = op.getBaseTwo();
+  plan.zeroEmptyRows = op.getZeroEmptyRows();
+  plan.statistics = op.getOuts().size() > 1 ? &op.getStatistics() : nullptr;
+  divideDims(view, view.outs[0], plan);
+  launchPlan(builder, view, plan, "attention", {0, 1}, arguments, context);
+  return true;
+}
+
+bool fp8::lowerOnlineAttentionGrad(OpBuilder &builder, OnlineAttentionGradOp op, LoweringContext &context) {
+  KernelArguments arguments(builder, op.getLoc());
+  AttentionView view(builder, op, arguments);
+  remarkCopies(view);
+  AttentionPlan ofQuery;
+  ofQuery.own = {0, 3};
+  ofQuery.streamed = {1, 2};
+  ofQuery.results = {{/*out=*/0, /*code=*/1, /*streamed=*/0}};
+  divideDims(view, view.outs[0], ofQuery);
+  launchPlan(builder, view, ofQuery, "attention_query_grad", {0, 1, 3}, arguments, context);
+
+  AttentionPlan ofValue;
+  ofValue.isTransposed = true;
+  ofValue.own = {1, 2};
+  ofValue.streamed = {0, 3};
+  AttentionPlan ofKey = ofValue;
+  divideDims(view, view.outs[2], ofValue);
+  divideDims(view, view.outs[1], ofKey);
+  ofValue.results = {{/*out=*/2, /*code=*/0, /*streamed=*/1}};
+  ofKey.results = {{/*out=*/1, /*code=*/1, /*streamed=*/0}};
+  if (ofKey.gridDims == ofValue.gridDims) {
+    ofValue.results.append(ofKey.results);
+    launchPlan(builder, view, ofValue, "attention_key_grad", {2, 4}, arguments, context);
+    return true;
+  }
+  launchPlan(builder, view, ofValue, "attention_value_grad", {2}, arguments, context);
+  launchPlan(builder, view, ofKey, "attention_key_grad", {4}, arguments, context);
+  return true;
+}

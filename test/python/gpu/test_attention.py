@@ -1,0 +1,229 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The kernels of attention, forward and backward, on the emulator with all of its checks: against attention in f64, and what they
+# read, write and compute.
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import numpy
+import pytest
+from attention_kernels import MASKS, Case
+from compiled import CHIPS, PTXAS, Function, assemble
+
+import cuda_driver
+
+# Probabilities, gradients of scores and results are rounded to the type of the operands: an error of at most half a unit in the
+# last place each, which add up as squares; sums in f32, and exponentials of 2 ulp, add little.
+ERROR = {"bf16": 2**-8, "f16": 2**-11}
+SQUARE = (1, 2, 2, 90, 90, 32, 48)
+
+
+def check(case, got, want):
+    for name, values in got.items():
+        expected = want[name]
+        assert (numpy.isnan(values) == numpy.isnan(expected)).all(), name
+        finite, infinite = numpy.isfinite(expected), numpy.isinf(expected)
+        assert (values[infinite] == expected[infinite]).all(), name
+        if not finite.any():
+            continue
+        error, size = abs(values - expected)[finite], (abs(expected) + case.terms.get(name, 0))[finite]
+        # Exponentials of a score have its error, which is relative to the largest one.
+        limit = 2**-22 * (1 + case.largest) if name in "ml" else ERROR[case.element]
+        assert (error**2).mean() <= limit**2 * (size**2).mean(), name
+        assert error.max() <= 8 * limit * size.max(), name
+
+
+def run(case, compile, arch, seed=1):
+    print("seed", seed)
+    got, want, functions = case.run(compile, arch, numpy.random.default_rng(seed))
+    check(case, got, want)
+    return got, functions
+
+
+@pytest.mark.parametrize("number, mask", list(enumerate(MASKS)), ids=list(MASKS))
+def test_masks(compile, number, mask):
+    run(Case(SQUARE if MASKS[mask][0] else (2, 2, 1, 70, 150, 32, 48), mask), compile, CHIPS[number % 4])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("mask", MASKS)
+def test_masks_on_all_chips(compile, mask, arch):
+    run(Case((2, 1, 2, 200, 200, 64, 64), mask), compile, arch, seed=2)
+
+
+@pytest.mark.parametrize("tokens, keys", [(1, 1), (1, 300), (17, 17), (300, 1), (129, 65), (1000, 1000)], ids=str)
+def test_tokens(compile, tokens, keys):
+    run(Case((1, 1, 2, tokens, keys, 16, 16)), compile, "sm_90a", seed=3)
+
+
+@pytest.mark.parametrize("depth, width", [(8, 8), (40, 40), (64, 128), (80, 80), (96, 96), (120, 128), (128, 128)], ids=str)
+@pytest.mark.parametrize("arch", ["sm_89", "sm_100a"])
+def test_heads(compile, depth, width, arch):
+    """On sm_89 shared memory leaves room for smaller steps."""
+    run(Case((1, 1, 1, 150, 170, depth, width), scale=depth**-0.5), compile, arch, seed=4)
+
+
+LAYOUTS = {
+    "heads_first": dict(layouts=("bhgid", "bhjd", "bhje", "bhgie"), keys=("bhjd", "bhje")),
+    "tokens_first": dict(layouts=("ibhgd", "jbhd", "jbhe", "ibhge"), keys=("jbhd", "jbhe")),
+    "transposed": dict(layouts=("bhgdi", "bhdj", "bhje", "bihge"), keys=("bjhd", "bhej")),
+    "shared_keys": dict(layouts=("bihgd", "bjd", "bje", "bihge"), keys=("bjd", "bje")),
+    "shared_values": dict(layouts=("bihgd", "bjhd", "bje", "bihge"), keys=("bjhd", "bje")),
+    "gradients_by_head": dict(layouts=("bihgd", "bjhd", "bjhe", "bihge"), keys=("bgjhd", "bgjhe")),
+    "keys_by_head": dict(layouts=("bihgd", "bjhgd", "bjhge", "bihge"), keys=("bjhgd", "bjhge")),
+}
+
+
+@pytest.mark.parametrize("number, layout", list(enumerate(LAYOUTS)), ids=list(LAYOUTS))
+def test_layouts(compile, number, layout):
+    _, functions = run(Case((2, 2, 3, 70, 50, 16, 24), "causal" if number % 2 else "none", **LAYOUTS[layout]), compile, CHIPS[number % 4], seed=5)
+    assert [len(function.calls) for function in functions] == [1, 3 if layout == "shared_values" else 2]
+
+
+@pytest.mark.parametrize("element, out", [("f16", None), ("bf16", "f32"), ("f16", "f32")])
+def test_types(compile, element, out):
+    run(Case(SQUARE, "causal", element=element, out=out), compile, "sm_120a", seed=6)
+
+
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_dropout(compile, mask):
+    run(Case(SQUARE, mask, dropout=True), compile, "sm_90a", seed=7)
+
+
+def test_large_scores(compile):
+    """Exponentials of these scores overflow without the maximum."""
+    run(Case((1, 1, 1, 100, 200, 64, 64), scale=40.0), compile, "sm_90a", seed=8)
+
+
+class Special(Case):
+    """Scores and keys of infinities and NaN; a row of a batch that sees no key."""
+
+    def arrays(self, rng):
+        made = super().arrays(rng)
+        made["lengths"][:] = 0, 30
+        return made
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_rows_without_keys(compile, zero):
+    """All scores are -∞: NaN, or 0 where the operation says so. Nothing else is touched."""
+    case = Special((2, 1, 1, 40, 50, 16, 16), "lengths")
+    made = case.arrays(numpy.random.default_rng(9))
+    want = case.expected(made)
+    result = lambda letters, element: numpy.full(case.shape(letters), numpy.nan, element)
+    function = compile(case.forward("sm_90a", ", zero_empty_rows" if zero else ""), "sm_90a")
+    *_, o, m, l = function(made["q"], made["k"], made["v"], made["lengths"], result(case.o, made["q"].dtype),
+                           result("bhgi", numpy.float32), result("bhgi", numpy.float32))
+    empty = 0.0 if zero else numpy.nan
+    assert numpy.array_equal(o[0].astype(float), numpy.full_like(want["o"][0], empty), equal_nan=True)
+    assert (m[0] == -numpy.inf).all() and numpy.array_equal(l[0], numpy.full_like(l[0], empty), equal_nan=True)
+    check(case, {"o": o[1].astype(float), "m": m[1].astype(float), "l": l[1].astype(float)}, {n: want[n][1] for n in "oml"})
+
+
+class Infinite(Case):
+
+    def arrays(self, rng):
+        made = super().arrays(rng)
+        made["q"][0, 3, 0, 0, 0], made["q"][0, 4, 0, 0, 2] = numpy.inf, numpy.nan
+        made["v"][0, 5, 0, 1] = numpy.nan
+        return made
+
+
+def test_infinities_and_nan(compile):
+    case = Infinite((1, 1, 1, 40, 50, 16, 16))
+    made = case.arrays(numpy.random.default_rng(10))
+    want = case.expected(made)
+    result = lambda letters, element: numpy.full(case.shape(letters), numpy.nan, element)
+    function = compile(case.forward("sm_89"), "sm_89")
+    *_, o, m, l = function(made["q"], made["k"], made["v"], result(case.o, made["q"].dtype), result("bhgi", numpy.float32),
+                           result("bhgi", numpy.float32))
+    assert numpy.isnan(want["o"]).any() and numpy.isfinite(want["o"]).any()
+    check(case, {"o": o.astype(float)}, want)
+
+
+def test_powers_of_two(compile):
+    case = Case(SQUARE)
+    got, want, _ = case.run(lambda source, arch: compile(source, arch), "sm_90a", numpy.random.default_rng(11))
+    made = case.arrays(numpy.random.default_rng(11))
+    scale, case.scale = case.scale, case.scale / numpy.log(2)
+    result = lambda letters, element: numpy.full(case.shape(letters), numpy.nan, element)
+    function = compile(case.forward("sm_90a", ", base_two"), "sm_90a")
+    *_, o, _, l = function(made["q"], made["k"], made["v"], result(case.o, made["q"].dtype), result("bhgi", numpy.float32),
+                           result("bhgi", numpy.float32))
+    case.scale = scale
+    check(case, {"o": o.astype(float), "l": l.astype(float)}, want)
+
+
+def test_same_bits_in_any_order(build_dir, kernel_compiler, tmp_path, monkeypatch):
+    """Warps and blocks run in another order for each seed; no sum depends on it."""
+    results = []
+    for seed in ("1", "77"):
+        monkeypatch.setitem(os.environ, "FP8EMU_SEED", seed)
+        driver = cuda_driver.Driver(shutil.copy(build_dir / "lib/libfp8emu.so", tmp_path / ("emulator%s.so" % seed)))
+        got, _ = run(Case((1, 2, 2, 200, 200, 32, 32), "causal"), lambda source, arch: Function(kernel_compiler, driver, source, arch), "sm_90a", seed=12)
+        results.append(b"".join(values.tobytes() for values in got.values()))
+    assert results[0] == results[1]
+
+
+def test_unaligned_rows_are_remarked(bin_dir):
+    """Rows that are no multiple of 16 bytes are copied element by element; a remark tells it. Others are not."""
+    remark = "the key of attention is copied element by element"
+    for layout, expected in (("transposed", True), ("heads_first", False)):
+        source = Case((1, 1, 1, 32, 32, 16, 16), **LAYOUTS[layout]).forward("sm_90a")
+        done = subprocess.run([bin_dir / "fp8-opt", "--fp8-gpu-kernels-pipeline", "--remarks-filter=.*", "--remark-policy=all"], input=source,
+                              capture_output=True, text=True)
+        assert done.returncode == 0 and (remark in done.stderr) == expected, done.stderr
+
+
+TOKENS = 512
+
+
+def count(bin_dir, folder, function, call, elements):
+    """What `fp8-ptx run` counts of one launch, on tensors of zeros: `elements` are those of the arguments."""
+    (folder / "kernel.ptx").write_text(function.ptx)
+    kernel, *dims, _ = call
+    grid, block = (",".join(str(function.constants[name.strip()][0]) for name in part.split(",")) for part in dims)
+    subprocess.run([bin_dir / "fp8-ptx", "run", folder / "kernel.ptx", "--kernel=" + kernel, "--grid=" + grid, "--block=" + block,
+                    "--shared=%d" % function.shared(kernel), "--profile=json:%s" % (folder / "profile.json"),
+                    *("--arg=out:x%d:%s" % one for one in enumerate(elements))], check=True, capture_output=True)
+    return json.loads((folder / "profile.json").read_text())["kernels"][0]["total"]
+
+
+@pytest.mark.parametrize("mask", ["none", "causal"])
+@pytest.mark.parametrize("depth", [64, 128])
+@pytest.mark.parametrize("arch", ["sm_89", "sm_90a"])
+def test_counts(compile, bin_dir, tmp_path, arch, depth, mask):
+    """Products: 4, and backward 14, times tokens² · depth multiply-adds, in all blocks of 128 queries that a mask leaves. Memory: all
+    tensors once, and the streamed ones once for each 128 own rows. No banks in conflict.
+    """
+    case = Case((1, 1, 1, TOKENS, TOKENS, depth, depth), mask, scale=depth**-0.5)
+    big, row = "bf16[%d]" % (TOKENS * depth), "f32[%d]" % TOKENS
+    forward, backward = compile(case.forward(arch), arch), compile(case.backward(arch), arch)
+    counts = [count(bin_dir, tmp_path, forward, forward.calls[0], [big] * 4 + [row] * 2)]
+    counts += [count(bin_dir, tmp_path, backward, call, [big] * 4 + [row] * 3 + [big] * 3) for call in backward.calls]
+    tiles = TOKENS // 128
+    share = (tiles + 1) / (2 * tiles) if mask == "causal" else 1
+    square, tensor = TOKENS**2 * depth * share, TOKENS * depth * 2
+    for counted, products, own, streamed in zip(counts, (4, 6, 8), (2, 3, 4), (2, 2, 2)):
+        assert counted["bank_conflicts"] == 0
+        assert counted["tensor_operations"] <= 1.02 * products * square
+        assert counted["global_sectors"] * 32 <= 1.15 * tensor * (own + streamed * tiles * share)
+
+
+@pytest.mark.skipif(not PTXAS, reason="needs ptxas")
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("depth", [64, 128])
+def test_registers(compile, arch, depth):
+    """Nothing spills, and no thread has an array in memory."""
+    for mask in ("none", "causal"):
+        case = Case((1, 1, 1, TOKENS, TOKENS, depth, depth), mask)
+        for source in (case.forward(arch), case.backward(arch)):
+            text = assemble(compile(source, arch).ptx, arch)
+            assert re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores", text) == [("0", "0")] * text.count("Compiling entry")
