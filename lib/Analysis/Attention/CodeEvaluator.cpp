@@ -40,6 +40,8 @@ std::optional<ScalarValue> CodeEvaluator::compute(const CodeNode *node, ArrayRef
 }
 
 std::optional<ScalarValue> CodeEvaluator::computeNode(const CodeNode *node) {
+  if (auto value = fixed.find(node); value != fixed.end())
+    return value->second;
   if (node->accumulates)
     return visit(node);
   std::vector<int64_t> own;

@@ -101,13 +101,12 @@ class Case:
         """q, k, v, the gradient of the output, and the inputs."""
         made = {n: rng.standard_normal(self.shape(letters)).astype(TYPES[self.element])
                 for n, letters in [("q", self.q), ("k", self.k), ("v", self.v), ("go", self.o)]}
-        for n, (letters, element) in self.inputs.items():
-            shape = self.shape(letters)
-            made[n] = {"padding": lambda: rng.random(shape) < 0.7, "lengths": lambda: rng.integers(1, self.sizes["j"] + 1, shape, dtype=numpy.int32),
-                       "mine": lambda: numpy.sort(rng.integers(0, 3, shape, dtype=numpy.int32), -1),
-                       "other": lambda: numpy.sort(rng.integers(0, 3, shape, dtype=numpy.int32), -1),
-                       "bias": lambda: rng.standard_normal(shape).astype(TYPES["bf16"]),
-                       "factor": lambda: (rng.random(shape) < 0.8).astype(F32) / F32(0.8)}[n]()
+        segments = lambda shape: numpy.sort(rng.integers(0, 3, shape, dtype=numpy.int32), -1)
+        draw = {"padding": lambda shape: rng.random(shape) < 0.7, "mine": segments, "other": segments,
+                "lengths": lambda shape: rng.integers(1, self.sizes["j"] + 1, shape, dtype=numpy.int32),
+                "bias": lambda shape: rng.standard_normal(shape).astype(TYPES["bf16"]),
+                "factor": lambda shape: (rng.random(shape) < 0.8).astype(F32) / F32(0.8)}
+        made |= {n: draw[n](self.shape(letters)) for n, (letters, _) in self.inputs.items()}
         if "padding" in made:
             made["padding"][..., 0] = True
         return made

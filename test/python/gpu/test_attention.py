@@ -150,7 +150,7 @@ def test_infinities_and_nan(compile):
 
 def test_powers_of_two(compile):
     case = Case(SQUARE)
-    got, want, _ = case.run(lambda source, arch: compile(source, arch), "sm_90a", numpy.random.default_rng(11))
+    got, want, _ = case.run(compile, "sm_90a", numpy.random.default_rng(11))
     made = case.arrays(numpy.random.default_rng(11))
     scale, case.scale = case.scale, case.scale / numpy.log(2)
     result = lambda letters, element: numpy.full(case.shape(letters), numpy.nan, element)
@@ -167,7 +167,8 @@ def test_same_bits_in_any_order(build_dir, kernel_compiler, tmp_path, monkeypatc
     for seed in ("1", "77"):
         monkeypatch.setitem(os.environ, "FP8EMU_SEED", seed)
         driver = cuda_driver.Driver(shutil.copy(build_dir / "lib/libfp8emu.so", tmp_path / ("emulator%s.so" % seed)))
-        got, _ = run(Case((1, 2, 2, 200, 200, 32, 32), "causal"), lambda source, arch: Function(kernel_compiler, driver, source, arch), "sm_90a", seed=12)
+        compile = lambda source, arch, driver=driver: Function(kernel_compiler, driver, source, arch)
+        got, _ = run(Case((1, 2, 2, 200, 200, 32, 32), "causal"), compile, "sm_90a", seed=12)
         results.append(b"".join(values.tobytes() for values in got.values()))
     assert results[0] == results[1]
 

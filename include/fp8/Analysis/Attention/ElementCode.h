@@ -130,6 +130,8 @@ public:
 
   /// Returns the value of `node` for these indices; nothing if it is not known or not defined.
   std::optional<ScalarValue> compute(const CodeNode *node, llvm::ArrayRef<int64_t> indices);
+  /// Gives `node` a value, whatever its code is. Before anything is computed.
+  void fix(const CodeNode *node, ScalarValue value) { fixed.try_emplace(node, std::move(value)); }
   /// Returns an operation that had no value, if one had none so far.
   mlir::Operation *getUnknown() const { return unknown; }
 
@@ -143,6 +145,7 @@ private:
   Rounding rounding;
   llvm::SmallVector<int64_t> indices;
   std::optional<ScalarValue> accumulated;
+  llvm::DenseMap<const CodeNode *, ScalarValue> fixed;
   mlir::Operation *unknown = nullptr;
   std::map<std::pair<const CodeNode *, std::vector<int64_t>>, std::optional<ScalarValue>> known;
 };

@@ -298,7 +298,7 @@ func.func @no_outs(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>, %s: te
 // -----
 
 func.func @yield_elsewhere(%x: f32) {
-  // expected-error@+1 {{expects parent op to be one of 'fp8.amax, fp8.quantize, fp8.quantize_blocks, fp8.matmul, fp8.scaled_matmul, fp8.attention, fp8.attention_grad'}}
+  // expected-error@+1 {{expects parent op to be one of 'fp8.amax, fp8.quantize, fp8.quantize_blocks, fp8.matmul, fp8.scaled_matmul, fp8.attention, fp8.attention_grad, fp8.online_attention, fp8.online_attention_grad'}}
   fp8.yield %x : f32
 }
 

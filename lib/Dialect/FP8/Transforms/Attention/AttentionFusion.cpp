@@ -21,6 +21,8 @@ std::string AttentionFusion::plan() {
   if (!parts->reason.empty())
     return parts->reason;
   findGone();
+  if (isOnline)
+    return planOnline();
   if (parts->hasGradients)
     if (std::string reason = planBackward(); !reason.empty())
       return reason;
@@ -28,9 +30,13 @@ std::string AttentionFusion::plan() {
 }
 
 void AttentionFusion::build() {
-  if (parts->hasGradients)
-    buildBackward();
-  buildForward();
+  if (isOnline) {
+    buildOnline();
+  } else {
+    if (parts->hasGradients)
+      buildBackward();
+    buildForward();
+  }
   for (Operation *op : gone)
     if (op->use_empty())
       rewriter.eraseOp(op);
@@ -60,12 +66,18 @@ std::optional<double> AttentionFusion::getHiddenShare() const {
   return behind / (static_cast<double>(rows) * static_cast<double>(keys));
 }
 
+/// Returns whether an operation computes statistics only, which results of the forward operation replace.
+bool AttentionFusion::isStatistic(Operation &op) const {
+  return op.getNumResults() != 0 && op.isBeforeInBlock(site.output) &&
+         llvm::all_of(op.getResults(), [&](Value result) { return readers.statistics.contains(result); });
+}
+
 void AttentionFusion::findGone() {
   llvm::SmallPtrSet<Operation *, 8> replaced{site.output};
   if (parts->hasGradients)
     replaced.insert({parts->valueGrad.matmul, parts->queryGrad.matmul, parts->keyGrad.matmul});
   for (Operation &op : llvm::reverse(*site.output->getBlock()))
-    if (replaced.contains(&op) ||
+    if (replaced.contains(&op) || (isOnline && isStatistic(op)) ||
         (isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>() &&
          llvm::all_of(op.getUsers(), [&](Operation *user) { return gone.contains(user); })))
       gone.insert(&op);
@@ -83,22 +95,29 @@ std::string AttentionFusion::planBackward() {
       });
       !reason.empty())
     return reason;
-  for (MatmulOp matmul : {parts->valueGrad.matmul, parts->queryGrad.matmul, parts->keyGrad.matmul})
-    if (!firstGradient || matmul->isBeforeInBlock(firstGradient))
-      firstGradient = matmul;
-  DominanceInfo dominance;
-  SmallVector<Value> needed{parts->query.tensor, parts->key.tensor, parts->value.tensor,
-                            parts->outputGrad.tensor};
-  for (const RowInput &input : backward->inputs)
-    needed.push_back(input.tensor);
-  for (Value value : needed)
-    if (!dominance.properlyDominates(value, firstGradient))
-      return "its backward pass reads a tensor that is computed after its first gradient";
+  findFirstGradient();
+  if (!isKnownBeforeGradients(backward->inputs))
+    return "its backward pass reads a tensor that is computed after its first gradient";
   return "";
 }
 
-std::string AttentionFusion::planForward() {
-  SmallVector<const CodeNode *> outputs{site.probability};
+void AttentionFusion::findFirstGradient() {
+  for (MatmulOp matmul : {parts->valueGrad.matmul, parts->queryGrad.matmul, parts->keyGrad.matmul})
+    if (!firstGradient || matmul->isBeforeInBlock(firstGradient))
+      firstGradient = matmul;
+}
+
+bool AttentionFusion::isKnownBeforeGradients(ArrayRef<RowInput> inputs) const {
+  DominanceInfo dominance;
+  SmallVector<Value> needed{parts->query.tensor, parts->key.tensor, parts->value.tensor,
+                            parts->outputGrad.tensor};
+  for (const RowInput &input : inputs)
+    needed.push_back(input.tensor);
+  return llvm::all_of(needed, [&](Value value) { return dominance.properlyDominates(value, firstGradient); });
+}
+
+/// Chooses the statistics that something reads after the operations.
+std::string AttentionFusion::planStatistics() {
   for (auto &statistic : readers.statistics) {
     Value value = statistic.first;
     bool isRead = backward && llvm::any_of(backward->inputs,
@@ -112,17 +131,29 @@ std::string AttentionFusion::planForward() {
     if (!toStatisticMap(statistic.second))
       return "a statistic of its rows has another shape than its probabilities";
     statistics.push_back(value);
-    outputs.push_back(site.code->get(value, statistic.second));
+    statisticNodes.push_back(site.code->get(value, statistic.second));
   }
-  forward = std::make_unique<RowsPlan>(*site.code, site.keys, site.raw, outputs);
-  if (std::string reason = forward->chooseInputs(); !reason.empty())
-    return reason;
+  return "";
+}
+
+std::string AttentionFusion::explainStatisticReaders() const {
   for (Value value : statistics)
     for (Operation *user : value.getUsers())
       if (!gone.contains(user) &&
           site.output->getBlock()->findAncestorOpInBlock(*user)->isBeforeInBlock(site.output))
         return "a statistic of its rows is read before its second matmul";
   return "";
+}
+
+std::string AttentionFusion::planForward() {
+  if (std::string reason = planStatistics(); !reason.empty())
+    return reason;
+  SmallVector<const CodeNode *> outputs{site.probability};
+  outputs.append(statisticNodes);
+  forward = std::make_unique<RowsPlan>(*site.code, site.keys, site.raw, outputs);
+  if (std::string reason = forward->chooseInputs(); !reason.empty())
+    return reason;
+  return explainStatisticReaders();
 }
 
 AffineMap AttentionFusion::toMap(ArrayRef<AffineExpr> places) const {
@@ -155,9 +186,26 @@ Attribute AttentionFusion::describe(MatmulOp matmul, bool isSwapped) const {
                              matmul.getRole().value_or(Role::other), lhs, rhs, matmul.getKeptAttr());
 }
 
-/// Returns `visible_keys` of the operation for `plan`, by the index of queries; null if each row may see all
-/// keys.
-AffineMapAttr AttentionFusion::limitKeys(const RowsPlan &plan) {
+ArrayAttr AttentionFusion::describeForward() const {
+  MatmulOp scores = cast<MatmulOp>(site.scores), output = cast<MatmulOp>(site.output);
+  return rewriter.getArrayAttr({describe(scores, scores.getLhs() != parts->query.tensor),
+                                describe(output, output.getLhs() != site.probabilities)});
+}
+
+ArrayAttr AttentionFusion::describeBackward() const {
+  auto isSwapped = [](MatmulOp matmul, Value first) { return matmul.getLhs() != first; };
+  MatmulOp scores = cast<MatmulOp>(site.scores);
+  return rewriter.getArrayAttr(
+      {describe(scores, isSwapped(scores, parts->query.tensor)),
+       describe(parts->probabilityGrad, isSwapped(parts->probabilityGrad, parts->outputGrad.tensor)),
+       describe(parts->valueGrad.matmul, !isSwapped(parts->valueGrad.matmul, parts->outputGrad.tensor)),
+       describe(parts->queryGrad.matmul, !isSwapped(parts->queryGrad.matmul, parts->key.tensor)),
+       describe(parts->keyGrad.matmul, !isSwapped(parts->keyGrad.matmul, parts->query.tensor))});
+}
+
+/// Returns `visible_keys` of an operation, by the index of queries; null if each row may see all keys.
+AffineMapAttr AttentionFusion::limitKeys(ArrayRef<const CodeNode *> matmuls,
+                                         ArrayRef<const CodeNode *> outputs) {
   if (site.keys.size() != 1)
     return {};
   SmallVector<unsigned> queries =
@@ -165,8 +213,8 @@ AffineMapAttr AttentionFusion::limitKeys(const RowsPlan &plan) {
         return !parts->key.map.isFunctionOfDim(dim) && !parts->value.map.isFunctionOfDim(dim);
       }));
   std::optional<VisibleKeys> visible =
-      findVisibleKeys(*site.code, plan.getMatmuls(), plan.getOutputs(), queries, site.keys.front());
-  bool hasRow = llvm::any_of(plan.getOutputs().drop_front(plan.getMatmuls().size()),
+      findVisibleKeys(*site.code, matmuls, outputs, queries, site.keys.front());
+  bool hasRow = llvm::any_of(outputs.drop_front(matmuls.size()),
                              [&](const CodeNode *output) { return output->isFunctionOf(site.keys.front()); });
   if (!visible || hasRow)
     return {};
@@ -174,35 +222,51 @@ AffineMapAttr AttentionFusion::limitKeys(const RowsPlan &plan) {
   return AffineMapAttr::get(toMap(getAffineDimExpr(visible->row, rewriter.getContext()) + visible->count));
 }
 
-/// Builds the operation with results of the types of `results`, and replaces them.
-template <typename Op>
-Op AttentionFusion::build(Operation *before, ArrayRef<Operand> operands, RowsPlan &plan,
-                          ArrayRef<Value> results, ArrayRef<AffineMap> resultMaps,
-                          ArrayRef<Attribute> sites) {
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(before);
-  Location loc = before->getLoc();
-  SmallVector<Value> tensors, inputs, outs;
-  SmallVector<AffineMap> maps;
+void AttentionFusion::Operands::addInput(const Operand &input) {
+  maps.insert(maps.begin() + tensors.size() + inputs.size(), input.map);
+  inputs.push_back(input.tensor);
+}
+
+void AttentionFusion::Operands::addOut(const Operand &out) {
+  outs.push_back(out.tensor);
+  maps.push_back(out.map);
+}
+
+/// Lists the operands of an operation with results like those given.
+AttentionFusion::Operands AttentionFusion::gather(ArrayRef<Operand> operands, ArrayRef<RowInput> inputs,
+                                                  ArrayRef<Operand> results) {
+  Operands all;
+  Location loc = rewriter.getInsertionPoint()->getLoc();
   for (const Operand &operand : operands) {
-    tensors.push_back(operand.tensor);
-    maps.push_back(operand.map);
+    all.tensors.push_back(operand.tensor);
+    all.maps.push_back(operand.map);
   }
-  for (const RowInput &input : plan.inputs) {
-    inputs.push_back(input.tensor);
-    maps.push_back(toMap(input.at));
-  }
-  for (auto [result, map] : llvm::zip_equal(results, resultMaps)) {
-    auto type = cast<RankedTensorType>(result.getType());
-    auto structured = result.getDefiningOp<DestinationStyleOpInterface>();
+  for (const RowInput &input : inputs)
+    all.addInput({input.tensor, toMap(input.at)});
+  for (const Operand &result : results) {
+    auto type = cast<RankedTensorType>(result.tensor.getType());
+    auto structured = result.tensor.getDefiningOp<DestinationStyleOpInterface>();
     SmallVector<OpFoldResult> sizes =
         structured ? tensor::getMixedSizes(rewriter, loc, structured.getDpsInits().back())
                    : getAsIndexOpFoldResult(rewriter.getContext(), type.getShape());
-    outs.push_back(tensor::EmptyOp::create(rewriter, loc, sizes, type.getElementType()));
-    maps.push_back(map);
+    all.addOut({tensor::EmptyOp::create(rewriter, loc, sizes, type.getElementType()), result.map});
   }
-  auto op =
-      Op::create(rewriter, loc, tensors, inputs, outs, maps, rewriter.getArrayAttr(sites), limitKeys(plan));
+  return all;
+}
+
+void AttentionFusion::replace(ArrayRef<Operand> results, Operation *op) {
+  for (auto [old, now] : llvm::zip(results, op->getResults()))
+    rewriter.replaceAllUsesWith(old.tensor, now);
+}
+
+/// Builds the operation where the rewriter is, and replaces `results`.
+template <typename Op>
+void AttentionFusion::build(ArrayRef<Operand> operands, RowsPlan &plan, ArrayRef<Operand> results,
+                            ArrayAttr sites) {
+  Location loc = rewriter.getInsertionPoint()->getLoc();
+  Operands all = gather(operands, plan.inputs, results);
+  auto op = Op::create(rewriter, loc, all.tensors, all.inputs, all.outs, all.maps, sites,
+                       limitKeys(plan.getMatmuls(), plan.getOutputs()));
   auto shape = cast<RankedTensorType>(site.probabilities.getType()).getShape();
   SmallVector<int64_t> rowShape = llvm::map_to_vector(site.keys, [&](unsigned key) { return shape[key]; });
   SmallVector<Type> types(parts->dims.outer.size(), rewriter.getIndexType());
@@ -216,39 +280,35 @@ Op AttentionFusion::build(Operation *before, ArrayRef<Operand> operands, RowsPla
     Type element = getElementTypeOrSelf(input.tensor);
     types.push_back(part.empty() ? element : Type(RankedTensorType::get(part, element)));
   }
+  OpBuilder::InsertionGuard guard(rewriter);
   Block *block = rewriter.createBlock(&op.getRows(), {}, types, SmallVector<Location>(types.size(), loc));
   RowsWriter writer(rewriter, plan, parts->dims.outer, block);
   SmallVector<Value> yielded = writer.write();
   YieldOp::create(rewriter, loc, yielded.front(), ValueRange(yielded).drop_front());
-  for (auto [old, now] : llvm::zip_equal(results, op->getResults()))
-    rewriter.replaceAllUsesWith(old, now);
-  return op;
+  replace(results, op);
+}
+
+SmallVector<Operand> AttentionFusion::getBackwardResults() const {
+  return {{parts->queryGrad.matmul.getResult(0), parts->queryGrad.map},
+          {parts->keyGrad.matmul.getResult(0), parts->keyGrad.map},
+          {parts->valueGrad.matmul.getResult(0), parts->valueGrad.map}};
+}
+
+SmallVector<Operand> AttentionFusion::getForwardResults() const {
+  SmallVector<Operand> results{parts->output};
+  for (Value statistic : statistics)
+    results.push_back({statistic, toStatisticMap(readers.statistics.find(statistic)->second)});
+  return results;
 }
 
 void AttentionFusion::buildBackward() {
-  auto isSwapped = [](MatmulOp matmul, Value first) { return matmul.getLhs() != first; };
-  MatmulOp scores = cast<MatmulOp>(site.scores);
-  build<AttentionGradOp>(
-      firstGradient, {parts->query, parts->key, parts->value, parts->outputGrad}, *backward,
-      {parts->queryGrad.matmul.getResult(0), parts->keyGrad.matmul.getResult(0),
-       parts->valueGrad.matmul.getResult(0)},
-      {parts->queryGrad.map, parts->keyGrad.map, parts->valueGrad.map},
-      {describe(scores, isSwapped(scores, parts->query.tensor)),
-       describe(parts->probabilityGrad, isSwapped(parts->probabilityGrad, parts->outputGrad.tensor)),
-       describe(parts->valueGrad.matmul, !isSwapped(parts->valueGrad.matmul, parts->outputGrad.tensor)),
-       describe(parts->queryGrad.matmul, !isSwapped(parts->queryGrad.matmul, parts->key.tensor)),
-       describe(parts->keyGrad.matmul, !isSwapped(parts->keyGrad.matmul, parts->query.tensor))});
+  rewriter.setInsertionPoint(firstGradient);
+  build<AttentionGradOp>({parts->query, parts->key, parts->value, parts->outputGrad}, *backward,
+                         getBackwardResults(), describeBackward());
 }
 
 void AttentionFusion::buildForward() {
-  SmallVector<Value> results{parts->output.tensor};
-  SmallVector<AffineMap> maps{parts->output.map};
-  for (Value statistic : statistics) {
-    results.push_back(statistic);
-    maps.push_back(toStatisticMap(readers.statistics.find(statistic)->second));
-  }
-  MatmulOp scores = cast<MatmulOp>(site.scores), output = cast<MatmulOp>(site.output);
-  build<AttentionOp>(output, {parts->query, parts->key, parts->value}, *forward, results, maps,
-                     {describe(scores, scores.getLhs() != parts->query.tensor),
-                      describe(output, output.getLhs() != site.probabilities)});
+  rewriter.setInsertionPoint(site.output);
+  build<AttentionOp>({parts->query, parts->key, parts->value}, *forward, getForwardResults(),
+                     describeForward());
 }

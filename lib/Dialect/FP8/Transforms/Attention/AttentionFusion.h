@@ -8,6 +8,7 @@
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTIONFUSION_H
 
 #include "AttentionParts.h"
+#include "OnlinePlan.h"
 #include "RowsRegion.h"
 #include "fp8/Analysis/Attention/VisibleKeys.h"
 #include "mlir/IR/PatternMatch.h"
@@ -18,8 +19,9 @@ namespace fp8::detail {
 /// Fuses one place.
 class AttentionFusion {
 public:
-  AttentionFusion(mlir::RewriterBase &rewriter, AttentionSite &site)
-      : rewriter(rewriter), site(site), readers(site) {}
+  /// `isOnline`: as operations whose softmax is computed online.
+  AttentionFusion(mlir::RewriterBase &rewriter, AttentionSite &site, bool isOnline)
+      : rewriter(rewriter), site(site), readers(site), isOnline(isOnline) {}
 
   /// Returns why the place stays as it is; nothing if `build` may fuse it.
   std::string plan();
@@ -32,18 +34,47 @@ public:
   bool hasMask() const { return hidden.has_value(); }
 
 private:
+  /// The operands of an operation; maps are in their order.
+  struct Operands {
+    llvm::SmallVector<mlir::Value> tensors, inputs, outs;
+    llvm::SmallVector<mlir::AffineMap> maps;
+    /// Adds a further input or out.
+    void addInput(const Operand &input);
+    void addOut(const Operand &out);
+  };
+
   std::string planForward();
   std::string planBackward();
+  std::string planOnline();
+  std::string planStatistics();
+  std::string explainStatisticReaders() const;
+  void findFirstGradient();
+  bool isKnownBeforeGradients(mlir::ArrayRef<RowInput> inputs) const;
   mlir::AffineMap toMap(mlir::ArrayRef<mlir::AffineExpr> places) const;
   mlir::AffineMap toStatisticMap(mlir::ArrayRef<mlir::AffineExpr> places) const;
   mlir::Attribute describe(MatmulOp matmul, bool isSwapped) const;
-  mlir::AffineMapAttr limitKeys(const RowsPlan &plan);
+  mlir::ArrayAttr describeForward() const;
+  mlir::ArrayAttr describeBackward() const;
+  /// `matmuls` are nodes that code reads, `outputs` what it computes.
+  mlir::AffineMapAttr limitKeys(mlir::ArrayRef<const CodeNode *> matmuls,
+                                mlir::ArrayRef<const CodeNode *> outputs);
+  Operands gather(mlir::ArrayRef<Operand> operands, mlir::ArrayRef<RowInput> inputs,
+                  mlir::ArrayRef<Operand> results);
   template <typename Op>
-  Op build(mlir::Operation *before, mlir::ArrayRef<Operand> operands, RowsPlan &plan,
-           mlir::ArrayRef<mlir::Value> results, mlir::ArrayRef<mlir::AffineMap> resultMaps,
-           mlir::ArrayRef<mlir::Attribute> sites);
+  void build(mlir::ArrayRef<Operand> operands, RowsPlan &plan, mlir::ArrayRef<Operand> results,
+             mlir::ArrayAttr sites);
+  mlir::SmallVector<Operand> getForwardResults() const;
+  mlir::SmallVector<Operand> getBackwardResults() const;
+  void replace(mlir::ArrayRef<Operand> results, mlir::Operation *op);
   void buildForward();
   void buildBackward();
+  void buildOnline();
+  OnlineAttentionOp buildOnlineForward(mlir::MutableArrayRef<Operand> numbers);
+  OnlineAttentionGradOp buildOnlineBackward(mlir::ArrayRef<Operand> numbers);
+  Operand buildRowTensor();
+  Operand buildProduct(mlir::Value output);
+  mlir::Block *addBlock(mlir::Region &region, bool hasKey, unsigned numFloats, mlir::ValueRange inputs);
+  bool isStatistic(mlir::Operation &op) const;
   void findGone();
 
   mlir::RewriterBase &rewriter;
@@ -51,10 +82,13 @@ private:
   AttentionReaders readers;
   std::unique_ptr<AttentionParts> parts;
   std::unique_ptr<RowsPlan> forward, backward;
+  bool isOnline;
+  std::unique_ptr<OnlinePlan> online;       ///< instead of `forward` and `backward`
   mlir::Operation *firstGradient = nullptr; ///< before it the backward operation is put
   llvm::SetVector<mlir::Operation *> gone;  ///< what the two operations replace, and all that only that reads
   mlir::SmallVector<mlir::Value> statistics; ///< results of the forward operation besides the output
-  std::optional<VisibleKeys> hidden;         ///< what a mask leaves visible, if there is one
+  mlir::SmallVector<const CodeNode *> statisticNodes;
+  std::optional<VisibleKeys> hidden; ///< what a mask leaves visible, if there is one
 };
 
 } // namespace fp8::detail

@@ -70,11 +70,12 @@ private:
     Location loc = site.scores->getLoc();
     std::string name = getSiteName(site.scores).str();
     std::optional<detail::AttentionFusion> fusion;
+    TargetAttrInterface target = getTarget(getOperation());
     std::string reason = site.reason;
     if (reason.empty())
-      reason = fusion.emplace(rewriter, site).plan();
+      reason = fusion.emplace(rewriter, site, target.hasOnlineAttention()).plan();
     if (reason.empty())
-      reason = explainTarget();
+      reason = explainTarget(target);
     NamedAttrList found;
     Builder builder(&getContext());
     if (reason.empty()) {
@@ -100,9 +101,8 @@ private:
   }
 
   /// Returns why the target gains nothing from fused attention; "" if it does.
-  std::string explainTarget() {
-    TargetAttrInterface target = getTarget(getOperation());
-    if (target.getScoreBlockElements() != std::numeric_limits<int64_t>::max())
+  static std::string explainTarget(TargetAttrInterface target) {
+    if (target.hasOnlineAttention() || target.getScoreBlockElements() != std::numeric_limits<int64_t>::max())
       return "";
     return (target.getTargetName() + " has no code yet for attention whose scores are not all in memory")
         .str();

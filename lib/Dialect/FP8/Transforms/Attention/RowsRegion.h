@@ -34,12 +34,14 @@ public:
 
   llvm::ArrayRef<const CodeNode *> getMatmuls() const { return matmuls; }
   llvm::ArrayRef<const CodeNode *> getOutputs() const { return outputs; }
+  /// Returns the input of each node that is one.
+  const llvm::DenseMap<const CodeNode *, unsigned> &getInputNumbers() const { return inputNumbers; }
+  bool dependsOnMatmuls(const CodeNode *node);
 
   llvm::SmallVector<RowInput> inputs;
 
 private:
   friend class RowsWriter;
-  bool dependsOnMatmuls(const CodeNode *node);
   bool isRow(const CodeNode *node) const { return node->dims & keyDims; }
   std::string visit(const CodeNode *node, llvm::function_ref<bool(const CodeNode *)> isKnown);
   std::string visitIndependent(const CodeNode *node, bool isInlined);
@@ -55,6 +57,10 @@ private:
   llvm::DenseMap<const CodeNode *, unsigned> inputNumbers;
   llvm::SmallPtrSet<const CodeNode *, 32> visited;
 };
+
+/// Writes an index. `getDim` gives that of a dimension.
+mlir::Value writeIndex(mlir::OpBuilder &builder, mlir::AffineExpr expr, mlir::Location loc,
+                       llvm::function_ref<mlir::Value(unsigned)> getDim);
 
 /// Writes a planned region.
 class RowsWriter {
@@ -77,7 +83,6 @@ private:
 
   void order(const CodeNode *node, llvm::SmallPtrSetImpl<const CodeNode *> &seen);
   void chooseStored();
-  mlir::Value writeIndex(mlir::OpBuilder &at, mlir::AffineExpr expr, mlir::Location loc);
   mlir::Value writeOperation(mlir::OpBuilder &at, const CodeNode *node, llvm::ArrayRef<mlir::Value> operands);
   mlir::Value writeScalar(const CodeNode *node);
   mlir::Value writeReduction(const CodeNode *node);

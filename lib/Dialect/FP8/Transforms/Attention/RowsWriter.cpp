@@ -70,26 +70,24 @@ void RowsWriter::chooseStored() {
 // Scalars
 //===----------------------------------------------------------------------===//
 
-Value RowsWriter::writeIndex(OpBuilder &at, AffineExpr expr, Location loc) {
-  if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-    auto key = llvm::find(plan.keys, dim.getPosition());
-    if (key != plan.keys.end())
-      return linalg::IndexOp::create(at, loc, key - plan.keys.begin());
-    return indices.lookup(dim.getPosition());
-  }
+Value fp8::detail::writeIndex(OpBuilder &builder, AffineExpr expr, Location loc,
+                              llvm::function_ref<Value(unsigned)> getDim) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return getDim(dim.getPosition());
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return arith::ConstantIndexOp::create(at, loc, constant.getValue());
+    return arith::ConstantIndexOp::create(builder, loc, constant.getValue());
   auto binary = cast<AffineBinaryOpExpr>(expr);
-  Value lhs = writeIndex(at, binary.getLHS(), loc), rhs = writeIndex(at, binary.getRHS(), loc);
+  Value lhs = writeIndex(builder, binary.getLHS(), loc, getDim),
+        rhs = writeIndex(builder, binary.getRHS(), loc, getDim);
   switch (binary.getKind()) {
   case AffineExprKind::Add:
-    return arith::AddIOp::create(at, loc, lhs, rhs);
+    return arith::AddIOp::create(builder, loc, lhs, rhs);
   case AffineExprKind::Mul:
-    return arith::MulIOp::create(at, loc, lhs, rhs);
+    return arith::MulIOp::create(builder, loc, lhs, rhs);
   case AffineExprKind::FloorDiv:
-    return arith::FloorDivSIOp::create(at, loc, lhs, rhs);
+    return arith::FloorDivSIOp::create(builder, loc, lhs, rhs);
   default: // ElementCode makes no other remainders than those of indices, which are not negative.
-    return arith::RemUIOp::create(at, loc, lhs, rhs);
+    return arith::RemUIOp::create(builder, loc, lhs, rhs);
   }
 }
 
@@ -98,7 +96,12 @@ Value RowsWriter::writeOperation(OpBuilder &at, const CodeNode *node, ArrayRef<V
   Location loc = getLoc(node, block);
   switch (node->kind) {
   case Kind::index:
-    return writeIndex(at, node->at[0], loc);
+    return writeIndex(at, node->at[0], loc, [&](unsigned dim) -> Value {
+      auto *key = llvm::find(plan.keys, dim);
+      if (key == plan.keys.end())
+        return indices.lookup(dim);
+      return linalg::IndexOp::create(at, loc, key - plan.keys.begin());
+    });
   case Kind::constant:
     return arith::ConstantOp::create(at, loc, cast<TypedAttr>(node->constant));
   case Kind::selection:
@@ -147,7 +150,7 @@ AffineMap RowsWriter::getRowMap(const CodeNode *node) const {
   SmallVector<AffineExpr> exprs;
   for (AffineExpr expr : plan.inputs[number->second].at)
     if (auto dim = dyn_cast<AffineDimExpr>(expr))
-      if (auto key = llvm::find(plan.keys, dim.getPosition()); key != plan.keys.end())
+      if (auto *key = llvm::find(plan.keys, dim.getPosition()); key != plan.keys.end())
         exprs.push_back(getAffineDimExpr(key - plan.keys.begin(), context));
   return AffineMap::get(plan.keys.size(), 0, exprs, context);
 }

@@ -1,0 +1,156 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Builds fp8.online_attention and fp8.online_attention_grad from the parts of a place. Backward reads the
+// numbers of rows that forward stores as f32: maximum, sum, and the sum of probabilities times gradients. The
+// last one is also that of the output times its gradient, along the width.
+
+#include "AttentionFusion.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace fp8;
+using namespace fp8::detail;
+using Kind = RowReduction::Kind;
+
+std::string AttentionFusion::planOnline() {
+  if (std::string reason = planStatistics(); !reason.empty())
+    return reason;
+  online = std::make_unique<OnlinePlan>(site, *parts, statisticNodes);
+  if (std::string reason = online->plan(); !reason.empty())
+    return reason;
+  if (parts->hasGradients) {
+    findFirstGradient();
+    if (!isKnownBeforeGradients(online->getElements().inputs))
+      return "its backward pass reads a tensor that is computed after its first gradient";
+    if (!site.output->isBeforeInBlock(firstGradient))
+      return "its backward pass begins before its output is computed";
+  }
+  return explainStatisticReaders();
+}
+
+/// Returns an empty tensor with an f32 for each row, in the order of the output.
+Operand AttentionFusion::buildRowTensor() {
+  Value output = parts->output.tensor;
+  SmallVector<OpFoldResult> all =
+      tensor::getMixedSizes(rewriter, output.getLoc(), cast<MatmulOp>(site.output).getDpsInits().back());
+  SmallVector<OpFoldResult> sizes;
+  SmallVector<AffineExpr> places;
+  for (auto [place, size] : llvm::zip_equal(parts->output.map.getResults(), all))
+    if (cast<AffineDimExpr>(place).getPosition() != parts->dims.width.front()) {
+      places.push_back(place);
+      sizes.push_back(size);
+    }
+  return {tensor::EmptyOp::create(rewriter, output.getLoc(), sizes, rewriter.getF32Type()), toMap(places)};
+}
+
+/// Sums up the output times its gradient for each row.
+Operand AttentionFusion::buildProduct(Value output) {
+  Location loc = parts->probabilityGrad.getLoc();
+  Operand row = buildRowTensor();
+  Value zero = arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(0));
+  Value init = linalg::FillOp::create(rewriter, loc, zero, row.tensor).getResult(0);
+  // The loops are the dimensions of the output, in their order.
+  ArrayRef<AffineExpr> loops = parts->output.map.getResults();
+  auto toLoops = [&](AffineMap map) {
+    SmallVector<AffineExpr> exprs = llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
+      return getAffineDimExpr(llvm::find(loops, expr) - loops.begin(), rewriter.getContext());
+    });
+    return AffineMap::get(loops.size(), 0, exprs, rewriter.getContext());
+  };
+  AffineMap maps[] = {toLoops(parts->output.map), toLoops(parts->outputGrad.map), toLoops(row.map)};
+  SmallVector<utils::IteratorType> iterators = llvm::map_to_vector(loops, [&](AffineExpr loop) {
+    return cast<AffineDimExpr>(loop).getPosition() == parts->dims.width.front()
+               ? utils::IteratorType::reduction
+               : utils::IteratorType::parallel;
+  });
+  auto generic = linalg::GenericOp::create(
+      rewriter, loc, init.getType(), ValueRange{output, parts->outputGrad.tensor}, init, maps, iterators,
+      [](OpBuilder &inside, Location loc, ValueRange elements) {
+        Value product = arith::MulFOp::create(inside, loc, widen(inside, loc, elements[0]),
+                                              widen(inside, loc, elements[1]));
+        Value sum = arith::AddFOp::create(inside, loc, elements[2], product);
+        linalg::YieldOp::create(inside, loc, sum);
+      });
+  return {generic.getResult(0), row.map};
+}
+
+/// Adds the block of a region: the index of the row and of the key, if there is one, floats, and elements of
+/// inputs.
+Block *AttentionFusion::addBlock(Region &region, bool hasKey, unsigned numFloats, ValueRange inputs) {
+  SmallVector<Type> types(parts->dims.outer.size() + hasKey, rewriter.getIndexType());
+  types.append(numFloats, rewriter.getF32Type());
+  for (Value input : inputs)
+    types.push_back(getElementTypeOrSelf(input));
+  return rewriter.createBlock(&region, {}, types, SmallVector<Location>(types.size(), region.getLoc()));
+}
+
+/// Builds the forward operation; sets the maximum and the sum if backward reads them.
+OnlineAttentionOp AttentionFusion::buildOnlineForward(MutableArrayRef<Operand> numbers) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(site.output);
+  Location loc = site.output->getLoc();
+  SmallVector<Operand> results = getForwardResults();
+  Operands all = gather({parts->query, parts->key, parts->value}, online->getScore().inputs, results);
+  SmallVector<Kind> further;
+  SmallVector<std::optional<unsigned>> positions; // among the results
+  for (Kind kind : {Kind::maximum, Kind::sum}) {
+    positions.emplace_back();
+    if (!online->readsInBackward(kind))
+      continue;
+    if (std::optional<unsigned> statistic = online->findStatistic(kind)) {
+      positions.back() = *statistic + 1;
+      continue;
+    }
+    positions.back() = all.outs.size();
+    all.addOut(buildRowTensor());
+    further.push_back(kind);
+  }
+  SmallVector<const CodeNode *> outputs{site.probability};
+  outputs.append(statisticNodes);
+  auto op = OnlineAttentionOp::create(rewriter, loc, all.tensors, all.inputs, all.outs, all.maps,
+                                      describeForward(), limitKeys(site.raw, outputs), site.form.isBaseTwo,
+                                      online->hasZeroEmptyRows());
+  online->writeScore(rewriter, addBlock(op.getScore(), /*hasKey=*/true, /*numFloats=*/1, all.inputs));
+  if (all.outs.size() > 1)
+    online->writeStatistics(rewriter, addBlock(op.getStatistics(), /*hasKey=*/false, /*numFloats=*/2, {}),
+                            further);
+  SmallVector<AffineMap> outMaps = op.getOutMaps();
+  for (auto [number, position] : llvm::zip(numbers, positions))
+    if (position)
+      number = {op->getResult(*position), outMaps[*position]};
+  return op;
+}
+
+/// Builds the backward operation, which reads `numbers` of rows.
+OnlineAttentionGradOp AttentionFusion::buildOnlineBackward(ArrayRef<Operand> numbers) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  const RowsPlan &plan = online->getElements();
+  Operands all =
+      gather({parts->query, parts->key, parts->value, parts->outputGrad}, plan.inputs, getBackwardResults());
+  for (const Operand &number : numbers)
+    if (number.tensor)
+      all.addInput(number);
+  const CodeNode *matmuls[] = {site.raw, parts->probabilityGradNode};
+  auto op =
+      OnlineAttentionGradOp::create(rewriter, firstGradient->getLoc(), all.tensors, all.inputs, all.outs,
+                                    all.maps, describeBackward(), limitKeys(matmuls, plan.getOutputs()));
+  online->writeElements(rewriter, addBlock(op.getElements(), /*hasKey=*/true, /*numFloats=*/2, all.inputs));
+  return op;
+}
+
+void AttentionFusion::buildOnline() {
+  Operand numbers[3]; // in the order of their kinds
+  OnlineAttentionOp forwardOp = buildOnlineForward(numbers);
+  OnlineAttentionGradOp backwardOp;
+  if (parts->hasGradients) {
+    rewriter.setInsertionPoint(firstGradient);
+    if (online->readsInBackward(Kind::product))
+      numbers[2] = buildProduct(forwardOp->getResult(0));
+    backwardOp = buildOnlineBackward(numbers);
+    replace(getBackwardResults(), backwardOp);
+  }
+  replace(getForwardResults(), forwardOp);
+}

@@ -1,0 +1,254 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every reduction of a row must be a number that kernels have: the maximum of the scores, the sum of their
+// exponentials, and, in the backward pass, the sum of probabilities times gradients. What the program
+// computes from them and from one score is its own code.
+
+#include "OnlinePlan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace fp8;
+using namespace fp8::detail;
+using Kind = RowReduction::Kind;
+
+/// What kernels have: registers for a row of that many elements, loads of that many.
+static constexpr int64_t kMostWidth = 128, kWidthMultiple = 8;
+
+static constexpr Kind kNumbers[] = {Kind::maximum, Kind::sum, Kind::product};
+
+OnlinePlan::OnlinePlan(const AttentionSite &site, const AttentionParts &parts,
+                       ArrayRef<const CodeNode *> statistics)
+    : site(site), parts(parts), statistics(statistics),
+      score(*site.code, site.keys, {site.raw, site.form.softmax}, {site.form.score, site.probability}) {}
+
+std::string OnlinePlan::plan() {
+  if (std::string reason = explainOperands(); !reason.empty())
+    return reason;
+  rows.emplace(site, parts.probabilityGradNode);
+  if (std::string reason = planForward(); !reason.empty())
+    return reason;
+  if (std::string reason = planStatistics(); !reason.empty())
+    return reason;
+  return parts.hasGradients ? planBackward() : "";
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+std::string OnlinePlan::explainSize(StringRef name, const Operand &operand, unsigned dim) const {
+  unsigned position = *operand.map.getResultPosition(getAffineDimExpr(dim, operand.map.getContext()));
+  int64_t size = cast<RankedTensorType>(operand.tensor.getType()).getDimSize(position);
+  std::string subject = ("the " + name + " of its heads is ").str();
+  if (ShapedType::isDynamic(size))
+    return subject + "not known when it is compiled";
+  if (size > kMostWidth)
+    return subject + std::to_string(size) + ": kernels have at most " + std::to_string(kMostWidth);
+  if (size % kWidthMultiple != 0)
+    return subject + std::to_string(size) + ": kernels have multiples of " + std::to_string(kWidthMultiple);
+  return "";
+}
+
+std::string OnlinePlan::explainOperands() const {
+  SmallVector<Operand> operands{parts.query, parts.key, parts.value};
+  if (parts.hasGradients)
+    operands.push_back(parts.outputGrad);
+  Type type = getElementTypeOrSelf(parts.query.tensor);
+  for (const Operand &operand : operands)
+    if (getElementTypeOrSelf(operand.tensor) != type)
+      return "its operands are of different types";
+  if (type.isF32())
+    return "its operands are f32: tensor cores would round them to TF32";
+  if (!isa<BFloat16Type, Float16Type>(type)) {
+    std::string reason = "its operands are ";
+    llvm::raw_string_ostream(reason) << type << ": kernels have bf16 and f16";
+    return reason;
+  }
+  const AttentionDims &dims = parts.dims;
+  if (dims.keys.size() != 1 || dims.depth.size() != 1 || dims.width.size() != 1)
+    return "it has not exactly one dimension each of keys, depth and width";
+  if (std::string reason = explainSize("depth", parts.key, dims.depth.front()); !reason.empty())
+    return reason;
+  if (std::string reason = explainSize("width", parts.value, dims.width.front()); !reason.empty())
+    return reason;
+  bool hasQueries = llvm::any_of(dims.outer, [&](unsigned dim) {
+    return !parts.key.map.isFunctionOfDim(dim) && !parts.value.map.isFunctionOfDim(dim);
+  });
+  if (parts.hasGradients && !hasQueries)
+    return "each of its queries has keys or values of its own";
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+void OnlinePlan::findReductions(RowsPlan &from, const CodeNode *node, Reductions &found,
+                                llvm::SmallPtrSetImpl<const CodeNode *> &seen) const {
+  if (!seen.insert(node).second || llvm::is_contained(from.getMatmuls(), node) ||
+      !from.dependsOnMatmuls(node))
+    return;
+  if (node->kind == CodeNode::Kind::reduction) {
+    found.push_back({node, rows->classify(node)});
+    return;
+  }
+  for (const CodeNode *operand : node->operands)
+    findReductions(from, operand, found, seen);
+}
+
+std::string OnlinePlan::explainReductions(const Reductions &found, Kind last, StringRef subject) const {
+  for (auto [node, reduction] : found) {
+    bool isKnown = reduction.kind == Kind::emptiness || reduction.kind <= last;
+    if (!isKnown || node->isFunctionOf(site.keys.front()))
+      return (subject + " reduces its rows to another number than a kernel does").str();
+  }
+  return "";
+}
+
+bool OnlinePlan::readsInBackward(Kind kind) const {
+  return llvm::any_of(gradientReductions, [&](const auto &reduction) {
+    return reduction.second.kind == kind ||
+           (kind == Kind::maximum && reduction.second.kind == Kind::emptiness);
+  });
+}
+
+std::optional<unsigned> OnlinePlan::findStatistic(Kind kind) const {
+  for (auto [number, statistic] : llvm::enumerate(statistics))
+    for (auto [node, reduction] : statisticReductions)
+      if (node == statistic && reduction.kind == kind && static_cast<float>(reduction.factor) == 1 &&
+          node->type.isF32())
+        return number;
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+std::string OnlinePlan::planForward() {
+  if (!site.form.isSafe)
+    return "its softmax subtracts no maximum, and a kernel's does";
+  Reductions found;
+  llvm::SmallPtrSet<const CodeNode *, 32> seen;
+  findReductions(score, site.probability, found, seen);
+  if (!found.empty() || !rows->hasFactor())
+    return "its probabilities are more than a factor times their softmax";
+  if (rows->getEmptyRows() == EmptyRows::mixed)
+    return "its rows in which all keys are hidden have neither the probability 0 nor NaN";
+  if (std::string reason = score.chooseInputs(); !reason.empty())
+    return reason;
+  return explainElements(score.getOutputs(), [&](const CodeNode *node) {
+    return llvm::is_contained(score.getMatmuls(), node) || score.getInputNumbers().contains(node);
+  });
+}
+
+std::string OnlinePlan::planStatistics() {
+  RowsPlan from(*site.code, site.keys, site.raw, statistics);
+  llvm::SmallPtrSet<const CodeNode *, 32> seen;
+  for (const CodeNode *statistic : statistics)
+    findReductions(from, statistic, statisticReductions, seen);
+  if (std::string reason = explainReductions(statisticReductions, Kind::sum, "a statistic of its rows");
+      !reason.empty())
+    return reason;
+  return explainElements(statistics, [&](const CodeNode *node) {
+    return llvm::any_of(statisticReductions, [&](const auto &reduction) { return reduction.first == node; });
+  });
+}
+
+std::string OnlinePlan::planBackward() {
+  const CodeNode *outputs[] = {parts.valueRow, parts.scoreGradRow};
+  SmallVector<const CodeNode *> given{site.raw, parts.probabilityGradNode};
+  RowsPlan from(*site.code, site.keys, given, outputs);
+  llvm::SmallPtrSet<const CodeNode *, 32> seen;
+  for (const CodeNode *output : outputs)
+    findReductions(from, output, gradientReductions, seen);
+  if (std::string reason = explainReductions(gradientReductions, Kind::product, "its backward pass");
+      !reason.empty())
+    return reason;
+  if (rows->getEmptyRows() == EmptyRows::zero)
+    for (const CodeNode *output : outputs)
+      if (!rows->isSameOnEmptyRows(output, gradientReductions))
+        return "its backward pass has other gradients than a kernel's for rows in which all keys are hidden";
+  for (auto &[node, reduction] : gradientReductions)
+    given.push_back(node);
+  elements = std::make_unique<RowsPlan>(*site.code, site.keys, given, outputs);
+  if (std::string reason = elements->chooseInputs(); !reason.empty())
+    return reason;
+  return explainElements(outputs, [&](const CodeNode *node) {
+    return llvm::is_contained(given, node) || elements->getInputNumbers().contains(node);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+static Value writeFloat(OpBuilder &builder, Location loc, double number) {
+  return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(static_cast<float>(number)));
+}
+
+/// Writes a reduction of `number`, its value in a kernel.
+static Value writeReduction(OpBuilder &builder, Location loc, const RowReduction &reduction, Value number) {
+  if (reduction.kind == Kind::emptiness) {
+    auto predicate = reduction.factor > 0 ? arith::CmpFPredicate::OEQ : arith::CmpFPredicate::UNE;
+    return arith::CmpFOp::create(builder, loc, predicate, number, writeFloat(builder, loc, -INFINITY));
+  }
+  if (static_cast<float>(reduction.factor) == 1)
+    return number;
+  if (static_cast<float>(reduction.factor) == -1)
+    return arith::NegFOp::create(builder, loc, number);
+  return arith::MulFOp::create(builder, loc, number, writeFloat(builder, loc, reduction.factor));
+}
+
+void OnlinePlan::writeScore(OpBuilder &builder, Block *block) const {
+  SmallVector<unsigned> dims(parts.dims.outer.begin(), parts.dims.outer.end());
+  dims.push_back(site.keys.front());
+  Location loc = block->getParentOp()->getLoc();
+  ElementsWriter writer(builder, block, dims);
+  writer.set(site.raw, block->getArgument(dims.size()));
+  writer.setInputs(score, dims.size() + 1);
+  Value x = writer.write(site.form.score);
+  writer.set(site.form.softmax, writeFloat(builder, loc, 1));
+  YieldOp::create(builder, loc, x, writer.write(site.probability));
+}
+
+void OnlinePlan::writeStatistics(OpBuilder &builder, Block *block, ArrayRef<Kind> further) const {
+  SmallVector<unsigned> dims(parts.dims.outer.begin(), parts.dims.outer.end());
+  Location loc = block->getParentOp()->getLoc();
+  ElementsWriter writer(builder, block, dims);
+  auto getNumber = [&](Kind kind) { return block->getArgument(dims.size() + (kind == Kind::sum)); };
+  for (auto [node, reduction] : statisticReductions)
+    writer.set(node, writeReduction(builder, loc, reduction, getNumber(reduction.kind)));
+  SmallVector<Value> yielded;
+  for (const CodeNode *statistic : statistics)
+    yielded.push_back(narrow(builder, loc, writer.write(statistic), statistic->type));
+  for (Kind kind : further)
+    yielded.push_back(getNumber(kind));
+  YieldOp::create(builder, loc, yielded.front(), ArrayRef(yielded).drop_front());
+}
+
+void OnlinePlan::writeElements(OpBuilder &builder, Block *block) const {
+  SmallVector<unsigned> dims(parts.dims.outer.begin(), parts.dims.outer.end());
+  dims.push_back(site.keys.front());
+  Location loc = block->getParentOp()->getLoc();
+  ElementsWriter writer(builder, block, dims);
+  writer.set(site.raw, block->getArgument(dims.size()));
+  writer.set(parts.probabilityGradNode, block->getArgument(dims.size() + 1));
+  writer.setInputs(*elements, dims.size() + 2);
+  unsigned next = dims.size() + 2 + elements->inputs.size();
+  llvm::SmallDenseMap<int, Value> numbers;
+  for (Kind kind : kNumbers)
+    if (readsInBackward(kind))
+      numbers[int(kind)] = block->getArgument(next++);
+  for (auto [node, reduction] : gradientReductions) {
+    Kind of = reduction.kind == Kind::emptiness ? Kind::maximum : reduction.kind;
+    writer.set(node, writeReduction(builder, loc, reduction, numbers[int(of)]));
+  }
+  Value p = writer.write(parts.valueRow);
+  YieldOp::create(builder, loc, p, writer.write(parts.scoreGradRow));
+}

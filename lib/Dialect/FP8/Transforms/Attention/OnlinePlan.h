@@ -1,0 +1,69 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decides whether a place of attention can be fp8.online_attention and fp8.online_attention_grad, and writes
+// their regions. Private to the library.
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_ONLINEPLAN_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_ONLINEPLAN_H
+
+#include "AttentionParts.h"
+#include "ElementsWriter.h"
+#include "RowsRegion.h"
+#include "fp8/Analysis/Attention/RowReductions.h"
+
+namespace fp8::detail {
+
+class OnlinePlan {
+public:
+  using Kind = RowReduction::Kind;
+
+  /// `statistics` are the numbers of rows that the program needs besides the output.
+  OnlinePlan(const AttentionSite &site, const AttentionParts &parts,
+             llvm::ArrayRef<const CodeNode *> statistics);
+
+  /// Returns why kernels cannot compute the place; nothing if they can.
+  std::string plan();
+
+  const RowsPlan &getScore() const { return score; }
+  const RowsPlan &getElements() const { return *elements; }
+  bool hasZeroEmptyRows() const { return rows->getEmptyRows() == EmptyRows::zero; }
+  /// Returns whether the backward pass reads a number of the row of this kind.
+  bool readsInBackward(Kind kind) const;
+  /// Returns the statistic of the program that is exactly this number; nothing if none is.
+  std::optional<unsigned> findStatistic(Kind kind) const;
+
+  /// Writes the regions into blocks with their arguments. Statistics are those of the program, then
+  /// `further` ones.
+  void writeScore(mlir::OpBuilder &builder, mlir::Block *block) const;
+  void writeStatistics(mlir::OpBuilder &builder, mlir::Block *block, llvm::ArrayRef<Kind> further) const;
+  /// The last inputs are the numbers of the row that are read, in the order of their kinds.
+  void writeElements(mlir::OpBuilder &builder, mlir::Block *block) const;
+
+private:
+  using Reductions = llvm::SmallVector<std::pair<const CodeNode *, RowReduction>>;
+
+  std::string explainOperands() const;
+  std::string explainSize(llvm::StringRef name, const Operand &operand, unsigned dim) const;
+  std::string planForward();
+  std::string planStatistics();
+  std::string planBackward();
+  /// Adds the reductions of rows that `node` is computed from, the outermost ones.
+  void findReductions(RowsPlan &from, const CodeNode *node, Reductions &found,
+                      llvm::SmallPtrSetImpl<const CodeNode *> &seen) const;
+  /// Returns why a kernel lacks one of these reductions, of code that may read `last` and those before it.
+  std::string explainReductions(const Reductions &found, Kind last, llvm::StringRef subject) const;
+
+  const AttentionSite &site;
+  const AttentionParts &parts;
+  llvm::SmallVector<const CodeNode *> statistics;
+  std::optional<RowReductions> rows;
+  RowsPlan score;                     ///< the softmax is one of its matmuls
+  std::unique_ptr<RowsPlan> elements; ///< reductions are matmuls, too
+  Reductions statisticReductions, gradientReductions;
+};
+
+} // namespace fp8::detail
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_ONLINEPLAN_H
