@@ -93,11 +93,12 @@ void RowReductions::addEmptyRow(std::unique_ptr<TrialRow> row, unsigned (&counts
 }
 
 /// Returns whether `values` are a constant factor times a number of each sample.
-bool RowReductions::agrees(ArrayRef<double> values, double Sample::*number, double &factor) const {
+bool RowReductions::agrees(ArrayRef<double> values, function_ref<double(const Sample &)> number,
+                           double &factor) const {
   std::optional<double> known;
   unsigned rows = 0;
   for (auto [value, sample] : llvm::zip_equal(values, samples)) {
-    double expected = sample.*number;
+    double expected = number(sample);
     if (std::isnan(expected))
       continue;
     if (!known) {
@@ -127,13 +128,21 @@ RowReduction RowReductions::classify(const CodeNode *node) const {
   }
   RowReduction found;
   if (isa<FloatType>(node->type)) {
-    using Number = std::pair<Kind, double Sample::*>;
-    for (auto [kind, number] : {Number(Kind::maximum, &Sample::maximum), Number(Kind::sum, &Sample::sum),
-                                Number(Kind::product, &Sample::product)})
-      if (agrees(values, number, found.factor)) {
-        found.kind = kind;
+    auto tryKind = [&](Kind kind, int power, function_ref<double(const Sample &)> number) {
+      if (!agrees(values, number, found.factor))
+        return false;
+      found.kind = kind;
+      found.power = power;
+      return true;
+    };
+    if (tryKind(Kind::maximum, 0, [](const Sample &sample) { return sample.maximum; }) ||
+        tryKind(Kind::sum, 0, [](const Sample &sample) { return sample.sum; }))
+      return found;
+    // The gradient of a division of exponentials by their sum has the sum in its denominator.
+    for (int power : {0, -1, -2, 1})
+      if (tryKind(Kind::product, power,
+                  [&](const Sample &sample) { return sample.product * std::pow(sample.sum, power); }))
         return found;
-      }
     return found;
   }
   if (!node->type.isInteger(1) || values.size() < kLeastRows || empty.size() < kLeastRows ||

@@ -19,12 +19,13 @@ struct RowReduction {
   enum class Kind {
     maximum,   ///< `factor` times the maximum of the scores
     sum,       ///< `factor` times the sum of the exponentials of the scores less their maximum
-    product,   ///< `factor` times the sum of the probability times its gradient
+    product,   ///< `factor` times the sum of the probability times its gradient, times `sum` to the `power`
     emptiness, ///< whether all scores are -Inf; whether they are not, if `factor` is negative
     unknown
   };
   Kind kind = Kind::unknown;
   double factor = 1;
+  int power = 0;
 };
 
 /// What the program makes of the probabilities of rows whose scores are all -Inf.
@@ -63,7 +64,8 @@ private:
   void addSample(std::unique_ptr<TrialRow> row);
   void addEmptyRow(std::unique_ptr<TrialRow> row, unsigned (&counts)[3][3]);
   bool isEmpty(TrialRow &row) const;
-  bool agrees(llvm::ArrayRef<double> values, double Sample::*number, double &factor) const;
+  bool agrees(llvm::ArrayRef<double> values, llvm::function_ref<double(const Sample &)> number,
+              double &factor) const;
 
   const AttentionSite &site;
   llvm::SmallVector<const CodeNode *, 2> matmuls;

@@ -55,9 +55,15 @@ void ScoreCode::findLevels() {
       level |= getLevel(operand);
     for (Value result : op.getResults())
       levels[result] = level;
-    if (isa<arith::DivFOp>(op) && (level & onScore) && !(getLevel(op.getOperand(1)) & onScore))
+    if (dividesByRow(&op))
       divisors.push_back(op.getOperand(1));
   }
+}
+
+/// Returns whether an operation divides by what is the same for several scores: one reciprocal serves all.
+bool ScoreCode::dividesByRow(Operation *op) const {
+  return isa<arith::DivFOp>(op) && op->getResult(0).getType().isF32() &&
+         !(getLevel(op->getOperand(1)) & onScore) && !matchPattern(op->getOperand(1), m_Constant());
 }
 
 std::optional<ScoreCode::Linear> ScoreCode::findLinear(Value value) const {
@@ -264,7 +270,7 @@ Value ScoreCode::writeOperation(Operation *op, const Cell &cell) {
       if (comparison.op == op)
         return arith::ConstantOp::create(b, b.getBoolAttr(comparison.inside));
   bool ofScores = getLevel(op->getResult(0)) & onScore;
-  if (ofScores && isa<arith::DivFOp>(op) && !(getLevel(op->getOperand(1)) & onScore))
+  if (dividesByRow(op))
     return (b.expr(get(op->getOperand(0), cell)) * b.expr(getReciprocal(op->getOperand(1), cell))).getValue();
   if (ofScores && isa<math::ExpOp, math::Exp2Op>(op) && op->getResult(0).getType().isF32()) {
     Expr power = b.expr(get(op->getOperand(0), cell));

@@ -85,6 +85,7 @@ private:
 
   unsigned getLevel(mlir::Value value) const { return levels.lookup(value); }
   void findLevels();
+  bool dividesByRow(mlir::Operation *op) const;
   std::optional<Linear> findLinear(mlir::Value value) const;
   void findComparisons();
   void precompute(unsigned level, const Cell &cell);

@@ -36,13 +36,21 @@ Value fp8::detail::narrow(OpBuilder &builder, Location loc, Value value, Type ty
 // Obstacles
 //===----------------------------------------------------------------------===//
 
+/// Returns whether a node is one of several constants, or of casts to its type, and nothing is computed:
+/// PyTorch makes masks of f64.
+static bool isChoice(const CodeNode *node) {
+  Operation *op = node->getOperation();
+  return node->kind == Kind::constant || node->kind == Kind::selection ||
+         isa_and_nonnull<arith::SelectOp>(op) || (op && isFloatCast(op));
+}
+
 static std::string explainNode(const CodeNode *node, bool isGiven,
                                llvm::function_ref<bool(const CodeNode *)> isKnown,
                                llvm::SmallPtrSetImpl<const CodeNode *> &seen) {
   if (!seen.insert(node).second)
     return "";
   Type type = getElementTypeOrSelf(node->type);
-  if (isa<FloatType>(type) && !type.isF32() && !isFloatOf16Bits(type)) {
+  if (isa<FloatType>(type) && !type.isF32() && !isFloatOf16Bits(type) && !(type.isF64() && isChoice(node))) {
     std::string reason = "its code on rows computes in ";
     llvm::raw_string_ostream(reason) << type << ", and that of a kernel in f32";
     return reason;
@@ -97,7 +105,7 @@ Value ElementsWriter::write(const CodeNode *node) {
 
 Value ElementsWriter::compute(const CodeNode *node) {
   Location loc = node->value ? node->value.getLoc() : block->getParentOp()->getLoc();
-  Type type = isFloatOf16Bits(node->type) ? builder.getF32Type() : node->type;
+  Type type = isa<FloatType>(node->type) ? Type(builder.getF32Type()) : node->type;
   if (node->kind == Kind::index)
     return writeIndex(builder, node->at[0], loc, [&](unsigned dim) { return indices.lookup(dim); });
   if (node->kind == Kind::constant) {

@@ -93,7 +93,7 @@ OnlineAttentionOp AttentionFusion::buildOnlineForward(MutableArrayRef<Operand> n
   rewriter.setInsertionPoint(site.output);
   Location loc = site.output->getLoc();
   SmallVector<Operand> results = getForwardResults();
-  Operands all = gather({parts->query, parts->key, parts->value}, online->getScore().inputs, results);
+  Operands all = gather(online->getOperands().take_front(3), online->getScore().inputs, results);
   SmallVector<Kind> further;
   SmallVector<std::optional<unsigned>> positions; // among the results
   for (Kind kind : {Kind::maximum, Kind::sum}) {
@@ -128,8 +128,7 @@ OnlineAttentionOp AttentionFusion::buildOnlineForward(MutableArrayRef<Operand> n
 OnlineAttentionGradOp AttentionFusion::buildOnlineBackward(ArrayRef<Operand> numbers) {
   OpBuilder::InsertionGuard guard(rewriter);
   const RowsPlan &plan = online->getElements();
-  Operands all =
-      gather({parts->query, parts->key, parts->value, parts->outputGrad}, plan.inputs, getBackwardResults());
+  Operands all = gather(online->getOperands(), plan.inputs, getBackwardResults());
   for (const Operand &number : numbers)
     if (number.tensor)
       all.addInput(number);

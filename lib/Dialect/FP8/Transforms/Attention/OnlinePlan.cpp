@@ -7,6 +7,7 @@
 // computes from them and from one score is its own code.
 
 #include "OnlinePlan.h"
+#include "WidenedOperand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
@@ -27,6 +28,7 @@ OnlinePlan::OnlinePlan(const AttentionSite &site, const AttentionParts &parts,
       score(*site.code, site.keys, {site.raw, site.form.softmax}, {site.form.score, site.probability}) {}
 
 std::string OnlinePlan::plan() {
+  findOperands();
   if (std::string reason = explainOperands(); !reason.empty())
     return reason;
   rows.emplace(site, parts.probabilityGradNode);
@@ -54,11 +56,19 @@ std::string OnlinePlan::explainSize(StringRef name, const Operand &operand, unsi
   return "";
 }
 
-std::string OnlinePlan::explainOperands() const {
-  SmallVector<Operand> operands{parts.query, parts.key, parts.value};
+void OnlinePlan::findOperands() {
+  SmallVector<Operand> own{parts.query, parts.key, parts.value};
   if (parts.hasGradients)
-    operands.push_back(parts.outputGrad);
-  Type type = getElementTypeOrSelf(parts.query.tensor);
+    own.push_back(parts.outputGrad);
+  for (const Operand &operand : own) {
+    WidenedOperand widened = findSource(operand);
+    operands.push_back(widened.source);
+    factors.push_back(widened.factor);
+  }
+}
+
+std::string OnlinePlan::explainOperands() const {
+  Type type = getElementTypeOrSelf(operands.front().tensor);
   for (const Operand &operand : operands)
     if (getElementTypeOrSelf(operand.tensor) != type)
       return "its operands are of different types";
@@ -69,6 +79,9 @@ std::string OnlinePlan::explainOperands() const {
     llvm::raw_string_ostream(reason) << type << ": kernels have bf16 and f16";
     return reason;
   }
+  // Scores are multiplied by both factors, and the gradient of one operand by the factor of the other.
+  if (factors[2] != 1 || (parts.hasGradients && (factors[3] != 1 || factors[0] != factors[1])))
+    return "its operands are scaled by different constants";
   const AttentionDims &dims = parts.dims;
   if (dims.keys.size() != 1 || dims.depth.size() != 1 || dims.width.size() != 1)
     return "it has not exactly one dimension each of keys, depth and width";
@@ -113,7 +126,8 @@ std::string OnlinePlan::explainReductions(const Reductions &found, Kind last, St
 bool OnlinePlan::readsInBackward(Kind kind) const {
   return llvm::any_of(gradientReductions, [&](const auto &reduction) {
     return reduction.second.kind == kind ||
-           (kind == Kind::maximum && reduction.second.kind == Kind::emptiness);
+           (kind == Kind::maximum && reduction.second.kind == Kind::emptiness) ||
+           (kind == Kind::sum && reduction.second.power != 0);
   });
 }
 
@@ -188,16 +202,30 @@ std::string OnlinePlan::planBackward() {
 // Regions
 //===----------------------------------------------------------------------===//
 
+/// Returns the f32 constant `number`.
 static Value writeFloat(OpBuilder &builder, Location loc, double number) {
   return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(static_cast<float>(number)));
 }
 
-/// Writes a reduction of `number`, its value in a kernel.
-static Value writeReduction(OpBuilder &builder, Location loc, const RowReduction &reduction, Value number) {
+/// Writes `value` · `factor`.
+static Value writeProduct(OpBuilder &builder, Location loc, Value value, double factor) {
+  return factor == 1
+             ? value
+             : arith::MulFOp::create(builder, loc, value, writeFloat(builder, loc, factor)).getResult();
+}
+
+/// Writes a reduction of `number`, its value in a kernel; `sum` is that of the exponentials, where it is
+/// needed.
+static Value writeReduction(OpBuilder &builder, Location loc, const RowReduction &reduction, Value number,
+                            Value sum = {}) {
   if (reduction.kind == Kind::emptiness) {
     auto predicate = reduction.factor > 0 ? arith::CmpFPredicate::OEQ : arith::CmpFPredicate::UNE;
     return arith::CmpFOp::create(builder, loc, predicate, number, writeFloat(builder, loc, -INFINITY));
   }
+  for (int power = reduction.power; power < 0; ++power)
+    number = arith::DivFOp::create(builder, loc, number, sum);
+  for (int power = reduction.power; power > 0; --power)
+    number = arith::MulFOp::create(builder, loc, number, sum);
   if (static_cast<float>(reduction.factor) == 1)
     return number;
   if (static_cast<float>(reduction.factor) == -1)
@@ -210,7 +238,7 @@ void OnlinePlan::writeScore(OpBuilder &builder, Block *block) const {
   dims.push_back(site.keys.front());
   Location loc = block->getParentOp()->getLoc();
   ElementsWriter writer(builder, block, dims);
-  writer.set(site.raw, block->getArgument(dims.size()));
+  writer.set(site.raw, writeProduct(builder, loc, block->getArgument(dims.size()), factors[0] * factors[1]));
   writer.setInputs(score, dims.size() + 1);
   Value x = writer.write(site.form.score);
   writer.set(site.form.softmax, writeFloat(builder, loc, 1));
@@ -237,7 +265,7 @@ void OnlinePlan::writeElements(OpBuilder &builder, Block *block) const {
   dims.push_back(site.keys.front());
   Location loc = block->getParentOp()->getLoc();
   ElementsWriter writer(builder, block, dims);
-  writer.set(site.raw, block->getArgument(dims.size()));
+  writer.set(site.raw, writeProduct(builder, loc, block->getArgument(dims.size()), factors[0] * factors[1]));
   writer.set(parts.probabilityGradNode, block->getArgument(dims.size() + 1));
   writer.setInputs(*elements, dims.size() + 2);
   unsigned next = dims.size() + 2 + elements->inputs.size();
@@ -247,8 +275,9 @@ void OnlinePlan::writeElements(OpBuilder &builder, Block *block) const {
       numbers[int(kind)] = block->getArgument(next++);
   for (auto [node, reduction] : gradientReductions) {
     Kind of = reduction.kind == Kind::emptiness ? Kind::maximum : reduction.kind;
-    writer.set(node, writeReduction(builder, loc, reduction, numbers[int(of)]));
+    writer.set(node,
+               writeReduction(builder, loc, reduction, numbers[int(of)], numbers.lookup(int(Kind::sum))));
   }
-  Value p = writer.write(parts.valueRow);
-  YieldOp::create(builder, loc, p, writer.write(parts.scoreGradRow));
+  Value p = writer.write(parts.valueRow), d = writer.write(parts.scoreGradRow);
+  YieldOp::create(builder, loc, p, writeProduct(builder, loc, d, factors[0]));
 }

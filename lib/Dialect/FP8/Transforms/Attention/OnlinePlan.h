@@ -26,6 +26,9 @@ public:
   /// Returns why kernels cannot compute the place; nothing if they can.
   std::string plan();
 
+  /// Returns the operands that kernels read, in the order of the operation's: 16-bit tensors, where the
+  /// program has widened and scaled them.
+  llvm::ArrayRef<Operand> getOperands() const { return operands; }
   const RowsPlan &getScore() const { return score; }
   const RowsPlan &getElements() const { return *elements; }
   bool hasZeroEmptyRows() const { return rows->getEmptyRows() == EmptyRows::zero; }
@@ -44,6 +47,7 @@ public:
 private:
   using Reductions = llvm::SmallVector<std::pair<const CodeNode *, RowReduction>>;
 
+  void findOperands();
   std::string explainOperands() const;
   std::string explainSize(llvm::StringRef name, const Operand &operand, unsigned dim) const;
   std::string planForward();
@@ -58,6 +62,8 @@ private:
   const AttentionSite &site;
   const AttentionParts &parts;
   llvm::SmallVector<const CodeNode *> statistics;
+  llvm::SmallVector<Operand> operands;
+  llvm::SmallVector<double> factors; ///< what the program multiplies each of them by
   std::optional<RowReductions> rows;
   RowsPlan score;                     ///< the softmax is one of its matmuls
   std::unique_ptr<RowsPlan> elements; ///< reductions are matmuls, too
