@@ -18,9 +18,15 @@ TrialRow::TrialRow(const ElementCode &code, ArrayRef<const CodeNode *> matmuls, 
                    const Trial &trial, uint64_t seed)
     : code(code), matmuls(matmuls), keys(keys), trial(trial), seed(seed), evaluator(makeEvaluator()) {
   Numbers numbers(seed);
-  for (int64_t size : code.getSizes())
-    indices.push_back(numbers.next() %
-                      std::max<int64_t>(1, ShapedType::isDynamic(size) ? kUnknownSize : size));
+  auto getSize = [&](unsigned dim) {
+    int64_t size = code.getSizes()[dim];
+    return std::max<int64_t>(1, ShapedType::isDynamic(size) ? kUnknownSize : size);
+  };
+  // Every other row is one that has a key of its number, so that a window lets it see some.
+  int64_t mostKeys =
+      keys.empty() || seed % 2 == 0 ? std::numeric_limits<int64_t>::max() : getSize(keys.front());
+  for (unsigned dim = 0; dim < code.getSizes().size(); ++dim)
+    indices.push_back(numbers.next() % std::min(getSize(dim), mostKeys));
   for (auto [dim, size] : llvm::enumerate(code.getSizes()))
     ranges.push_back(chooseRange(dim, ShapedType::isDynamic(size) ? kUnknownSize : size, numbers));
 }

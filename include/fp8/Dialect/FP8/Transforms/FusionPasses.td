@@ -89,6 +89,11 @@ def FuseAttention : Pass<"fp8-fuse-attention", "::mlir::func::FuncOp"> {
     probabilities is expanded to one expression of its indices, and a place counts as attention only if that expression,
     evaluated on rows of numbers, is a softmax of the scores after scale, bias and mask.
 
+    Targets with kernels for it (`hasOnlineAttention`) get `fp8.online_attention` and `fp8.online_attention_grad`, which
+    promise no bits. The program's reductions of rows are then proved, by evaluation, to be the maximum of the scores,
+    the sum of their exponentials or the sum of probability times gradient, and become inputs of the code on one score.
+    Operands that the program has widened to f32 and scaled are read as the 16-bit tensors that they are made of.
+
     A place stays written out if its matmuls are in FP8, if something else reads its scores or probabilities, or if it is
     no attention: a softmax along another dimension, scores of other rows or in another order, another function. An
     optimization remark of the category `fp8-attention` at the matmul of the scores says what became of every place, and

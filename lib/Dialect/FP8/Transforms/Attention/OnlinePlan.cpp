@@ -79,6 +79,10 @@ std::string OnlinePlan::explainOperands() const {
     llvm::raw_string_ostream(reason) << type << ": kernels have bf16 and f16";
     return reason;
   }
+  // The sum of probability times gradient is computed from the output.
+  auto countDigits = [](Type of) { return cast<FloatType>(of).getFPMantissaWidth(); };
+  if (parts.hasGradients && countDigits(getElementTypeOrSelf(parts.output.tensor)) < countDigits(type))
+    return "its output has fewer digits than its operands, and its backward pass would be computed from it";
   // Scores are multiplied by both factors, and the gradient of one operand by the factor of the other.
   if (factors[2] != 1 || (parts.hasGradients && (factors[3] != 1 || factors[0] != factors[1])))
     return "its operands are scaled by different constants";
