@@ -3,14 +3,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8-bench attention: training steps with causal attention beside eager PyTorch, by the number of tokens: milliseconds and
 memory on this CPU. Two layers of width 768, 12 heads, batch 1, AdamW; PyTorch in f32 and in bf16 by autocast, fp8.torch in
-bf16 by autocast, its attention written out or fused. Each variant is a process of its own in every round."""
+bf16 by autocast, its attention written out or fused. Each variant is a process of its own in every round. With --target the
+kernels for GPUs are counted instead, on the emulator: one head, with and without a causal mask."""
 
 import argparse
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
+import attention_kernels
 import display
 import machine
 import package
@@ -36,11 +39,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--attention", type=names(KINDS), default=KINDS, metavar="LIST", help=f"how fp8.torch computes it (default: {','.join(KINDS)})")
     parser.add_argument("--steps", type=positive(int), default=4, metavar="N", help="steps after the first one; the least time counts (default: 4)")
     parser.add_argument("--rounds", type=positive(int), default=3, metavar="N", help="rounds; the least time counts (default: 3)")
+    chips = "count the kernels for these chips, such as sm_89,sm_90a"
+    parser.add_argument("--target", type=lambda text: text.split(","), default=[], metavar="LIST", help=chips)
+    parser.add_argument("--depth", type=numbers, default=[64, 128], metavar="LIST", help="with --target: elements of a head (default: 64,128)")
+    parser.add_argument("--ptxas", default=shutil.which("ptxas") or "none", metavar="PATH", help="with --target: or none (default: that on $PATH)")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR", help="folder of fp8-compile (default: that of fp8-bench)")
     parser.add_argument("--host", default="", help=argparse.SUPPRESS)
 
 
 def measure(options: argparse.Namespace, examples: pathlib.Path) -> list[str]:
+    if options.target:
+        return attention_kernels.measure(options.bin, options.ptxas, options.target, options.tokens, options.depth)
     if options.torch_python is None:
         raise Failure("PyTorch is not here: give --torch-python=PYTHON, or run tools/check --torch, which makes an environment")
     ours = {f"{recipe}, {kind}": f"{kind}:{recipe}" for recipe in options.recipe for kind in options.attention}

@@ -26,6 +26,7 @@ ENTRY = re.compile(r"Compiling entry function '(\w+)'")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 THREADS = re.compile(r"\.entry (\w+)\([^{]*?\.reqntid (\d+)")
 USED = re.compile(r"Used (\d+) registers(?:.*?, (\d+) bytes smem)?")
+TENSOR = re.compile(r"(mma|wgmma|tcgen05|ldmatrix)\b")  # instructions of tensor cores, and loads of their operands
 FORMATS = {"e4m3", "e5m2", "f8f6f4"}  # in the names of instructions that multiply FP8
 COLUMNS = ["threads", "registers", "stack", "spills", "shared", "launches", "read", "written", "sectors", "conflicts",
            "operations", "instructions"]
@@ -97,6 +98,7 @@ class Counted:
     products: collections.Counter[str]  # tensor-core instructions of a warp, per kernel
     fp8_operations: int
     fp8_needed: int  # 2 M N K of all sites of the step that the report calls FP8
+    others: collections.Counter[str]  # instructions of threads besides those of tensor cores and their loads, per kernel
 
 
 def count(tools: pathlib.Path, program: pathlib.Path, chip: str, *options: str) -> Counted:
@@ -107,13 +109,15 @@ def count(tools: pathlib.Path, program: pathlib.Path, chip: str, *options: str) 
         call(tools / "fp8-run", library, "--device=emulator", "--zero-missing", "--steps=1", FP8EMU_CHECKS="0", FP8EMU_PROFILE=counts)
         sites = json.loads(pathlib.Path(manifest).read_text())["sites"]
         launched = json.loads(pathlib.Path(counts).read_text())["kernels"]
-    found = Counted({}, collections.Counter(), 0, 0)
+    found = Counted({}, collections.Counter(), 0, 0, collections.Counter())
     found.fp8_needed = sum(2 * s["batch"] * s["m"] * s["n"] * s["k"] for s in sites
                            if s["decision"] == "fp8" and s["entry"] == "main")
     for kernel in launched:
         found.kernels[kernel["kernel"]] = {"launches": kernel["launches"], **kernel["total"]}
         for instruction in kernel["instructions"]:
             operations = instruction.get("tensor_operations", 0)
+            if not TENSOR.match(instruction["instruction"]):
+                found.others[kernel["kernel"]] += instruction.get("thread_instructions", 0)
             found.products[kernel["kernel"]] += instruction["warp_instructions"] if operations else 0
             found.fp8_operations += operations if FORMATS & set(re.split(r"[.:]", instruction["instruction"])) else 0
     return found

@@ -72,16 +72,27 @@ std::pair<Expr, Expr> AttentionKernel::findSteps() {
   return {first, countSteps(streamedSize())};
 }
 
+/// Waits until all copies are in shared memory, and all threads are here.
+void AttentionKernel::waitForCopies() {
+  NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  if (plan.usesWgmma) // which reads shared memory by another proxy than threads write it
+    NVVM::FenceProxyOp::create(b, NVVM::ProxyKindAttr::get(b.getContext(), NVVM::ProxyKind::async_shared),
+                               NVVM::SharedSpaceAttr::get(b.getContext(), NVVM::SharedSpace::shared_cta));
+  b.barrier();
+}
+
 /// Runs one step: `carried` are the sums of all results, and in the forward kernel the state of two rows.
 SmallVector<Value> AttentionKernel::runStep(Expr step, ValueRange carried) {
-  NVVM::CpAsyncWaitGroupOp::create(b, 0);
-  b.barrier();
+  waitForCopies();
   fill(step + 1);
   Values next(carried);
   Expr stage = step % kStages * tiles.stageBytes;
   SmallVector<Values> products;
-  for (unsigned product = 0; product < plan.own.size(); ++product)
-    products.push_back(multiplyScores(product, stage));
+  if (plan.usesWgmma)
+    products = multiplyGroupScores(stage);
+  else
+    for (unsigned product = 0; product < plan.own.size(); ++product)
+      products.push_back(multiplyScores(product, stage));
   SmallVector<Values> values = runCode(step, products);
   if (plan.isForward) {
     values[0] = normalize(values[0], next);
@@ -90,6 +101,10 @@ SmallVector<Value> AttentionKernel::runStep(Expr step, ValueRange carried) {
         value = (b.expr(value) * b.expr(factor)).getValue();
   }
   MutableArrayRef<Value> sums = next;
+  if (plan.usesWgmma) {
+    accumulateByGroup(values, stage, sums);
+    return next;
+  }
   for (const AttentionResult &result : plan.results) {
     accumulate(result, values[result.code], stage, sums.take_front(countSums(result)));
     sums = sums.drop_front(countSums(result));
@@ -107,9 +122,8 @@ SmallVector<Value> AttentionKernel::sumOver(const Indices &indices, ValueRange c
   for (const Tile &tile : tiles.own)
     copy(tile, b.at(shared, b.number(tile.start)), firstOwn);
   fill(first);
-  if (plan.isForward) {
-    NVVM::CpAsyncWaitGroupOp::create(b, 0);
-    b.barrier();
+  if (plan.isForward && !plan.usesWgmma) {
+    waitForCopies();
     loadOwn();
   }
   code.start(outer, {ownRow(0), ownRow(1)});

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels of attention by mma.sync. Private to the library.
+// Kernels of attention by mma.sync and wgmma. Private to the library.
 //
 // A block has a tile of own rows, 16 of them for each warp, and streams the other rows past it, a step of
 // them at a time: for the output and the gradient of the query, own rows are queries and keys are streamed;
@@ -13,9 +13,12 @@
 // kernels for key and value the scores are transposed, so that those for both gradients do, too. The gradient
 // of the query has a kernel of its own: sums are in the same order in every run.
 //
+// On chips with wgmma the matmuls are by that instruction, which reads the streamed rows, and own rows of
+// scores, from shared memory itself; what threads hold is the same.
+//
 // Shared memory: the tile of own rows, then two stages of streamed rows, which cp.async fills one step ahead.
 // A row takes an odd number of chunks of 16 bytes, so that the same chunk of 8 neighbouring rows is in
-// different banks.
+// different banks; for wgmma rows have 128 bytes, and chunk c of row r is at place c ^ r % 8.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_ATTENTION_ATTENTIONKERNEL_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_ATTENTION_ATTENTIONKERNEL_H
@@ -45,6 +48,7 @@ struct AttentionPlan {
   int64_t warps = 8; ///< 16 own rows each
   int64_t step = 64; ///< streamed rows at a time, a multiple of 16
   bool isForward = false, isBaseTwo = false, zeroEmptyRows = false;
+  bool usesWgmma = false;             ///< four warps multiply together; a multiple of four
   mlir::Region *statistics = nullptr; ///< of the forward operation, if it has some
 
   int64_t countRows() const { return warps * 16; }
@@ -71,9 +75,18 @@ private:
     unsigned rowDim, columnDim;
     int64_t rows, columns; ///< columns as in memory
     int64_t start;         ///< bytes in shared memory; of streamed rows those of the first stage
+    bool isSwizzled;       ///< as wgmma reads it: blocks of 64 columns, of which a row is 128 bytes
     int64_t paddedColumns() const { return llvm::alignTo(columns, 16); }
-    int64_t pitch() const { return ((paddedColumns() * 2 / kChunk) | 1) * kChunk; }
-    int64_t countBytes() const { return rows * pitch(); }
+    int64_t countChunks() const { return llvm::alignTo(columns, isSwizzled ? 64 : 16) / 8; }
+    int64_t blockBytes() const { return rows * 128; } ///< of a block of 64 columns
+    int64_t pitch() const { return isSwizzled ? 128 : (countChunks() | 1) * kChunk; }
+    int64_t countBytes() const { return isSwizzled ? countChunks() / 8 * blockBytes() : rows * pitch(); }
+    /// The place of a chunk.
+    Expr place(Expr row, Expr chunk) const {
+      if (!isSwizzled)
+        return row * pitch() + chunk * kChunk;
+      return chunk / 8 * blockBytes() + row * pitch() + (chunk % 8 ^ row % 8) * kChunk;
+    }
   };
   struct Tiles {
     llvm::SmallVector<Tile> own, streamed;
@@ -85,6 +98,7 @@ private:
   // AttentionKernel.cpp: the walk over tiles.
   void findTile();
   Values sumOver(const Indices &outer, mlir::ValueRange carried);
+  void waitForCopies();
   Values runStep(Expr step, mlir::ValueRange carried);
   std::pair<Expr, Expr> findSteps();
   Expr countVisible(Expr query);
@@ -102,6 +116,10 @@ private:
   void accumulate(const AttentionResult &result, llvm::ArrayRef<mlir::Value> values, Expr stage,
                   llvm::MutableArrayRef<mlir::Value> sums);
   void loadOwn();
+  // AttentionGroups.cpp: the same by wgmma.
+  llvm::SmallVector<Values> multiplyGroupScores(Expr stage);
+  void accumulateByGroup(llvm::ArrayRef<Values> values, Expr stage, llvm::MutableArrayRef<mlir::Value> sums);
+  mlir::Value pack(llvm::ArrayRef<mlir::Value> values, int64_t cell);
 
   // AttentionScores.cpp: the code of scores, and the running softmax.
   llvm::SmallVector<Values> runCode(Expr step, llvm::ArrayRef<Values> products);

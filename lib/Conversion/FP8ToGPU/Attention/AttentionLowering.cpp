@@ -31,14 +31,15 @@ static int64_t countRegisters(const AttentionView &view, const AttentionPlan &pl
 /// streamed rows again, then as many streamed ones as registers and shared memory have room for.
 static void chooseTiles(const AttentionView &view, const Chip &chip, AttentionPlan &plan) {
   const KernelNumber &rows = view.sizes[plan.isTransposed ? view.keys : view.queries];
-  int64_t most = kMostWarps;
-  while (most > 1 && rows.isKnown() && most / 2 * 16 >= rows.known)
+  int64_t most = kMostWarps, least = plan.usesWgmma ? 4 : 1;
+  while (most > least && rows.isKnown() && most / 2 * 16 >= rows.known)
     most /= 2;
-  for (plan.warps = most; plan.warps > 1; plan.warps /= 2)
+  for (plan.warps = most; plan.warps >= least; plan.warps /= 2)
     for (plan.step = 64; plan.step >= 16; plan.step /= 2)
       if (countRegisters(view, plan) <= kMostRegisters &&
           AttentionKernel::countShared(view, plan) <= chip.sharedBytes)
         return;
+  plan.warps = least;
   plan.step = 16;
 }
 
@@ -75,6 +76,7 @@ static void launchPlan(OpBuilder &builder, AttentionView &view, AttentionPlan pl
                        ArrayRef<unsigned> matmuls, const KernelArguments &arguments,
                        LoweringContext &context) {
   Location loc = view.op->getLoc();
+  plan.usesWgmma = context.chip.family == MatmulFamily::wgmma;
   chooseTiles(view, context.chip, plan);
   Type type = view.operands[0].getElementType();
   auto site = view.sites ? cast<MatmulSiteAttr>(view.sites[0]) : MatmulSiteAttr();
@@ -84,7 +86,9 @@ static void launchPlan(OpBuilder &builder, AttentionView &view, AttentionPlan pl
   spec.arguments = arguments.types;
   spec.threads = plan.countThreads();
   spec.sharedBytes = AttentionKernel::countShared(view, plan);
-  spec.instruction = nameInstruction(context.chip, MatmulFamily::mma, type, type, "16", "8");
+  spec.instruction =
+      plan.usesWgmma ? nameInstruction(context.chip, MatmulFamily::wgmma, type, type, "64", Twine(plan.step))
+                     : nameInstruction(context.chip, MatmulFamily::mma, type, type, "16", "8");
   spec.kind = "attention";
   func::FuncOp kernel =
       context.kernels.build(loc, spec, [&](KernelBuilder &b) { AttentionKernel(b, view, plan).build(); });

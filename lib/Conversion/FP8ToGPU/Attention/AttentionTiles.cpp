@@ -16,13 +16,17 @@
 using namespace mlir;
 using namespace fp8;
 
+/// The bytes after which the 128-byte swizzle is the same.
+static constexpr int64_t kSwizzleBytes = 1024;
+
 AttentionKernel::Tiles AttentionKernel::arrange(const AttentionView &view, const AttentionPlan &plan) {
   Tiles tiles;
   unsigned ownDim = plan.isTransposed ? view.keys : view.queries,
            streamedDim = plan.isTransposed ? view.queries : view.keys;
   auto add = [&](SmallVector<Tile> &list, unsigned operand, unsigned rowDim, int64_t rows) -> Tile & {
     unsigned columnDim = list.empty() ? view.depth : view.width;
-    list.push_back({operand, rowDim, columnDim, rows, view.sizes[columnDim].known, tiles.totalBytes});
+    list.push_back(
+        {operand, rowDim, columnDim, rows, view.sizes[columnDim].known, tiles.totalBytes, plan.usesWgmma});
     return list.back();
   };
   for (unsigned operand : plan.own)
@@ -31,7 +35,8 @@ AttentionKernel::Tiles AttentionKernel::arrange(const AttentionView &view, const
   for (unsigned operand : plan.streamed)
     tiles.totalBytes += add(tiles.streamed, operand, streamedDim, plan.step).countBytes();
   tiles.inputsStart = tiles.totalBytes;
-  tiles.totalBytes += llvm::alignTo(int64_t(view.inputs.size()) * plan.step * 4, 128);
+  tiles.totalBytes +=
+      llvm::alignTo(int64_t(view.inputs.size()) * plan.step * 4, plan.usesWgmma ? kSwizzleBytes : 128);
   tiles.stageBytes = tiles.totalBytes - start;
   tiles.totalBytes = start + kStages * tiles.stageBytes;
   return tiles;
@@ -49,50 +54,74 @@ void AttentionKernel::copy(const Tile &tile, Value target, Expr firstRow) {
   Expr rowStride = tensor.getStride(tile.rowDim).get(b, 64),
        columnStride = tensor.getStride(tile.columnDim).get(b, 64), count = view.sizes[tile.rowDim].get(b, 32);
   bool isAligned = tensor.getAlignmentAlong(tile.columnDim) == kChunk;
-  int64_t chunks = tile.paddedColumns() / 8, total = tile.rows * chunks;
-  auto copyChunk = [&](Expr number) {
-    Expr chunk = number % chunks, inTile = number / chunks, row = firstRow + inTile;
-    Expr exists = row < count;
-    if (tile.columns != tile.paddedColumns())
-      exists = exists & (chunk * 8 < tile.columns);
-    Value place = b.at(target, inTile * tile.pitch() + chunk * kChunk);
-    // An address must be valid even where nothing is read.
-    Expr offset = select(exists, widen(row) * rowStride + widen(chunk) * columnStride * 8, b.number(0, 64));
+  const KernelNumber &size = view.sizes[tile.rowDim];
+  bool hasAllRows = size.isKnown() && size.known % tile.rows == 0,
+       hasAllColumns = tile.columns == tile.countChunks() * 8;
+  int64_t threads = plan.countThreads(), chunks = tile.countChunks(), total = tile.rows * chunks;
+  // Chunk `chunk` of row `inTile` + `further`: the latter, a multiple of 8 where rows are swizzled, is an
+  // immediate part of both addresses.
+  auto copyChunk = [&](Expr chunk, Expr inTile, int64_t further) {
+    std::optional<Expr> exists;
+    if (!hasAllRows)
+      exists = firstRow + inTile + further < count;
+    if (!hasAllColumns)
+      exists = exists ? *exists & (chunk * 8 < tile.columns) : chunk * 8 < tile.columns;
+    Value place = b.at(b.at(target, tile.place(inTile, chunk)), b.number(further * tile.pitch()));
+    Expr offset = widen(firstRow + inTile) * rowStride + widen(chunk) * columnStride * 8,
+         rest = rowStride * double(further);
+    if (exists) { // an address must be valid even where nothing is read
+      offset = select(*exists, offset, b.number(0, 64));
+      rest = select(*exists, rest, b.number(0, 64));
+    }
+    Value source = b.at(b.at(base, offset * 2), rest * 2);
     if (isAligned) {
-      Expr size = select(exists, b.number(kChunk), b.number(0));
-      NVVM::CpAsyncOp::create(b, place, b.at(base, offset * 2), kChunk, NVVM::LoadCacheModifierKind::CG,
-                              size.getValue());
+      Value bytes = exists ? select(*exists, b.number(kChunk), b.number(0)).getValue() : Value();
+      NVVM::CpAsyncOp::create(b, place, source, kChunk, NVVM::LoadCacheModifierKind::CG, bytes);
       return;
     }
-    Value zero = b.number(0, 16).getValue();
-    auto loadElement = [&](int64_t i) {
-      return b.load(b.getI16Type(), b.at(base, (offset + columnStride * double(i)) * 2)).getValue();
+    auto load = [&] {
+      return llvm::map_to_vector(llvm::seq<int64_t>(8), [&](int64_t i) {
+        return b.load(b.getI16Type(), b.at(source, columnStride * double(2 * i))).getValue();
+      });
     };
-    Values elements = b.whenElse(
-        exists, [&] { return llvm::map_to_vector(llvm::seq<int64_t>(8), loadElement); }, Values(8, zero));
+    Values elements =
+        exists ? b.whenElse(*exists, load, Values(8, b.number(0, 16).getValue())) : Values(load());
     b.store(b.expr(vector::FromElementsOp::create(b, VectorType::get(8, b.getI16Type()), elements)), place);
   };
-  int64_t threads = plan.countThreads();
   for (int64_t i = 0; i < total; i += threads) {
     Expr number = b.thread() + i;
-    if (i + threads <= total)
-      copyChunk(number);
+    if (threads % (8 * chunks) == 0 && i + threads <= total)
+      copyChunk(b.thread() % chunks, b.thread() / chunks, i / chunks);
+    else if (i + threads <= total)
+      copyChunk(number % chunks, number / chunks, 0);
     else
-      b.when(number < total, [&] { copyChunk(number); });
+      b.when(number < total, [&] { copyChunk(number % chunks, number / chunks, 0); });
   }
 }
 
-/// Copies the elements that the streamed inputs have for the rows of a step, one row by each thread.
+/// Copies the elements that the streamed inputs have for the rows of a step, one row by each thread at a
+/// time.
 void AttentionKernel::copyInputs(Expr step, Value target) {
-  Expr row = step * plan.step + b.thread();
-  Indices indices = outer;
-  indices[streamedDim] = atMost(row, streamedSize() - 1);
-  Expr size = select(row < streamedSize(), b.number(4), b.number(0));
-  for (auto [i, input] : llvm::enumerate(view.inputs))
-    if (code.isStreamed(i))
-      NVVM::CpAsyncOp::create(b, b.at(target, (b.thread() + int64_t(i) * plan.step) * 4),
-                              getAddress(b, input, indices), 4, NVVM::LoadCacheModifierKind::CA,
-                              size.getValue());
+  auto copyRow = [&](Expr inStep) {
+    Expr row = step * plan.step + inStep;
+    Indices indices = outer;
+    indices[streamedDim] = atMost(row, streamedSize() - 1);
+    Expr size = select(row < streamedSize(), b.number(4), b.number(0));
+    for (auto [i, input] : llvm::enumerate(view.inputs))
+      if (code.isStreamed(i))
+        NVVM::CpAsyncOp::create(b, b.at(target, (inStep + int64_t(i) * plan.step) * 4),
+                                getAddress(b, input, indices), 4, NVVM::LoadCacheModifierKind::CA,
+                                size.getValue());
+  };
+  auto isStreamed = [&](unsigned i) { return code.isStreamed(i); };
+  if (llvm::none_of(llvm::seq<unsigned>(view.inputs.size()), isStreamed))
+    return;
+  for (int64_t i = 0; i < plan.step; i += plan.countThreads()) {
+    if (plan.step - i >= plan.countThreads())
+      copyRow(b.thread() + i);
+    else
+      b.when(b.thread() < plan.step - i, [&] { copyRow(b.thread() + i); });
+  }
 }
 
 /// Loads the element of a streamed input for the thread's streamed row number `row`.
@@ -110,10 +139,7 @@ void AttentionKernel::fill(Expr step) {
   b.when(step < stepsEnd, [&] {
     for (const Tile &tile : tiles.streamed)
       copy(tile, b.at(shared, step % kStages * tiles.stageBytes + tile.start), step * plan.step);
-    auto isStreamed = [&](unsigned i) { return code.isStreamed(i); };
-    if (llvm::any_of(llvm::seq<unsigned>(view.inputs.size()), isStreamed))
-      b.when(b.thread() < plan.step,
-             [&] { copyInputs(step, b.at(shared, step % kStages * tiles.stageBytes + tiles.inputsStart)); });
+    copyInputs(step, b.at(shared, step % kStages * tiles.stageBytes + tiles.inputsStart));
   });
   NVVM::CpAsyncCommitGroupOp::create(b);
 }
@@ -153,18 +179,21 @@ SmallVector<Value> AttentionKernel::multiplyScores(unsigned product, Expr stage)
   return sums;
 }
 
+/// Returns the values of two neighbouring columns from `cell` on, rounded to the type of the operands, as a
+/// word.
+Value AttentionKernel::pack(ArrayRef<Value> values, int64_t cell) {
+  Value pair = joinPair(b, values[cell], values[cell + 1]);
+  Value rounded = arith::TruncFOp::create(b, VectorType::get(2, type), pair);
+  return LLVM::BitcastOp::create(b, b.getI32Type(), rounded);
+}
+
 /// Adds the products of `values`, one for each cell, and the rows of a stage.
 void AttentionKernel::accumulate(const AttentionResult &result, ArrayRef<Value> values, Expr stage,
                                  MutableArrayRef<Value> sums) {
   const Tile &streamed = tiles.streamed[result.streamed];
-  auto pack = [&](int64_t cell) -> Value { // the values of two neighbouring columns
-    Value pair = joinPair(b, values[cell], values[cell + 1]);
-    Value rounded = arith::TruncFOp::create(b, VectorType::get(2, type), pair);
-    return LLVM::BitcastOp::create(b, b.getI32Type(), rounded);
-  };
   for (int64_t row = 0; row < plan.step; row += 16) {
     int64_t cell = row / 8 * 4;
-    Values lhs = {pack(cell), pack(cell + 2), pack(cell + 4), pack(cell + 6)};
+    Values lhs = {pack(values, cell), pack(values, cell + 2), pack(values, cell + 4), pack(values, cell + 6)};
     for (int64_t column = 0; column < streamed.paddedColumns(); column += 16) {
       Values q = loadMatrices(b, address(streamed, stage, row, column / 8), /*transposes=*/true);
       for (int64_t half = 0; half < 2; ++half) {

@@ -5,12 +5,12 @@
 // Matmuls by wgmma.mma_async (sm_90a). A block has three groups of four warps: two multiply 64 rows of a
 // tile each, and a thread of the third one loads the operands.
 
+#include "../../Kernel/WgmmaInstruction.h"
 #include "WideMatmul.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -19,16 +19,6 @@ static constexpr int64_t kConsumerWarps = 8, kGroupRows = 64;
 /// The registers of a thread that loads, and of one that multiplies: 128 · 40 + 256 · 232 are at most those
 /// of a multiprocessor.
 static constexpr uint32_t kProducerRegisters = 40, kConsumerRegisters = 232;
-
-static NVVM::WGMMATypes toWgmmaType(Type type) {
-  if (isa<Float8E4M3FNType>(type))
-    return NVVM::WGMMATypes::e4m3;
-  if (isa<Float8E5M2Type>(type))
-    return NVVM::WGMMATypes::e5m2;
-  if (type.isF32())
-    return NVVM::WGMMATypes::tf32;
-  return type.isF16() ? NVVM::WGMMATypes::f16 : NVVM::WGMMATypes::bf16;
-}
 
 namespace {
 
@@ -71,18 +61,10 @@ private:
       sums = LLVM::InsertValueOp::create(b, sums, value, i);
     return sums;
   }
-  SmallVector<Value> unpack(Value sums) {
-    SmallVector<Value> values;
-    for (int64_t i = 0; i < getNumSums(); ++i)
-      values.push_back(LLVM::ExtractValueOp::create(b, sums, i));
-    return values;
-  }
-
   /// Adds the matmuls of a stage to `sums`, or to zero; the result is there after a wait.
   Value buildMatmuls(Expr number, Value sums, bool fromZero);
   /// Waits until at most `pending` stages are being multiplied.
   void buildWaitMatmuls(int64_t pending) { NVVM::WgmmaWaitGroupSyncOp::create(b, pending); }
-  Value tieToWait(Value sums);
   /// Releases a stage: one arrival of each warp.
   void buildRelease(Expr number) {
     b.when(b.lane() == 0, [&] {
@@ -128,19 +110,6 @@ Value WgmmaConsumer::buildMatmuls(Expr number, Value sums, bool fromZero) {
   return sums;
 }
 
-/// Nothing in the IR ties sums to the wait for them; an empty statement that changes all of them does.
-Value WgmmaConsumer::tieToWait(Value sums) {
-  SmallVector<std::string> constraints(getNumSums(), "=f");
-  for (int64_t i = 0; i < getNumSums(); ++i)
-    constraints.push_back(std::to_string(i));
-  constraints.push_back("~{memory}");
-  auto statement = LLVM::InlineAsmOp::create(
-      b, sumsType, unpack(sums), "// sums are there", llvm::join(constraints, ","), /*has_side_effects=*/true,
-      /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
-      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT), /*operand_attrs=*/ArrayAttr());
-  return statement.getResult(0);
-}
-
 /// The tensor cores multiply this stage while the one before is released.
 Value WgmmaConsumer::buildStage(Expr number, Value sums, Expr k) {
   sums = buildMatmuls(number, sums, /*fromZero=*/false);
@@ -173,10 +142,10 @@ Value WgmmaConsumer::buildPart(Expr number, Value total) {
   if (isScaled)
     scales = loadScales(number);
   buildWaitMatmuls(0);
-  part = tieToWait(part);
+  SmallVector<Value> parts = tieToWait(b, unpackSums(b, part));
   buildRelease(number);
-  SmallVector<Value> totals = unpack(total);
-  for (auto [i, sum, addend] : llvm::enumerate(totals, unpack(part))) {
+  SmallVector<Value> totals = unpackSums(b, total);
+  for (auto [i, sum, addend] : llvm::enumerate(totals, parts)) {
     if (!isScaled) {
       sum = (b.expr(sum) + b.expr(addend)).getValue();
       continue;
@@ -191,7 +160,7 @@ Value WgmmaConsumer::buildPart(Expr number, Value total) {
 
 Value WgmmaConsumer::buildLastWait(Value sums, Expr number, Expr numSteps) {
   buildWaitMatmuls(0);
-  sums = tieToWait(sums);
+  sums = pack(tieToWait(b, unpackSums(b, sums)));
   b.when(numSteps > 0, [&] { buildRelease(number - 1); });
   return sums;
 }
@@ -203,7 +172,7 @@ int64_t fp8::countWgmmaParts(bool isSwapped) { return isSwapped ? 1 : kConsumerW
 /// to 16 bits, two columns are less than a sector of memory for the lanes of a row, and all lanes more
 /// accesses than data: they exchange columns first.
 void WgmmaConsumer::buildStores(const TileOrigin &tile, Value sums) {
-  SmallVector<Value> values = unpack(sums);
+  SmallVector<Value> values = unpackSums(b, sums);
   bool exchanges = !operands.isSwapped && operands.epilogue.gainsByExchange() && getNumSums() % 16 == 0;
   int64_t groups = exchanges ? 4 : 1, width = 2 * groups;
   Expr firstRow = tile.row + b.warp() * 16 + b.lane() / 4, firstColumn = tile.column + b.lane() % 4 * width;
