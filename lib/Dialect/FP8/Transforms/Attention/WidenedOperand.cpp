@@ -13,8 +13,13 @@ using namespace mlir;
 using namespace fp8;
 using namespace fp8::detail;
 
-/// Returns the number that a scalar, or each element of a tensor, is.
+/// Returns the number that a scalar, or each element of a tensor, is; also of a constant of f64 that is rounded.
 static std::optional<double> getConstant(Value value) {
+  if (auto rounded = value.getDefiningOp<arith::TruncFOp>()) {
+    std::optional<double> wide = getConstant(rounded.getIn());
+    return wide && getElementTypeOrSelf(value).isF32() ? std::optional<double>(static_cast<float>(*wide))
+                                                       : std::nullopt;
+  }
   FloatAttr scalar;
   if (matchPattern(value, m_Constant(&scalar)))
     return scalar.getValueAsDouble();

@@ -407,3 +407,34 @@ func.func @other_sum(%q: tensor<2x4x16xbf16>, %k: tensor<2x6x16xbf16>, %v: tenso
   return %y, %dq, %dk, %dv : tensor<2x4x8xbf16>, tensor<2x4x16xbf16>, tensor<2x6x16xbf16>, tensor<2x6x8xbf16>
 }
 }
+
+// -----
+
+// Values that are scaled would need a scaled output.
+module attributes {fp8.target = #fp8.chip<"sm_90a">} {
+func.func @scaled_values(%q: tensor<2x4x16xbf16>, %k: tensor<2x6x16xbf16>, %v: tensor<2x6x8xbf16>) -> tensor<2x4x8xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %lowest = arith.constant 0xFF800000 : f32
+  %rows = tensor.empty() : tensor<2x4x6xf32>
+  %stats = tensor.empty() : tensor<2x4xf32>
+  %below = linalg.fill ins(%lowest : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %none = linalg.fill ins(%zero : f32) outs(%stats : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %out = tensor.empty() : tensor<2x4x8xbf16>
+  %wv = arith.extf %v : tensor<2x6x8xbf16> to tensor<2x6x8xf32>
+  %halves = arith.constant dense<0.5> : tensor<2x6x8xf32>
+  %sv = arith.mulf %wv, %halves : tensor<2x6x8xf32>
+  // expected-remark @+1 {{attention stays written out: its operands are scaled by different constants}}
+  %s = fp8.matmul site("h0") role(other) kinds(input, input) ins(%q, %k : tensor<2x4x16xbf16>, tensor<2x6x16xbf16>) outs(%rows : tensor<2x4x6xf32>)
+      {indexing_maps = [affine_map<(b, i, j, d) -> (b, i, d)>, affine_map<(b, i, j, d) -> (b, j, d)>, affine_map<(b, i, j, d) -> (b, i, j)>]} -> tensor<2x4x6xf32>
+  %max = linalg.reduce { arith.maximumf } ins(%s : tensor<2x4x6xf32>) outs(%below : tensor<2x4xf32>) dimensions = [2]
+  %maxes = linalg.broadcast ins(%max : tensor<2x4xf32>) outs(%rows : tensor<2x4x6xf32>) dimensions = [2]
+  %shifted = arith.subf %s, %maxes : tensor<2x4x6xf32>
+  %exp = math.exp %shifted : tensor<2x4x6xf32>
+  %sum = linalg.reduce { arith.addf } ins(%exp : tensor<2x4x6xf32>) outs(%none : tensor<2x4xf32>) dimensions = [2]
+  %sums = linalg.broadcast ins(%sum : tensor<2x4xf32>) outs(%rows : tensor<2x4x6xf32>) dimensions = [2]
+  %p = arith.divf %exp, %sums : tensor<2x4x6xf32>
+  %y = fp8.matmul site("h0#2") role(other) kinds(input, input) ins(%p, %sv : tensor<2x4x6xf32>, tensor<2x6x8xf32>) outs(%out : tensor<2x4x8xbf16>)
+      {indexing_maps = [affine_map<(b, i, e, j) -> (b, i, j)>, affine_map<(b, i, e, j) -> (b, j, e)>, affine_map<(b, i, e, j) -> (b, i, e)>]} -> tensor<2x4x8xbf16>
+  return %y : tensor<2x4x8xbf16>
+}
+}
