@@ -138,7 +138,7 @@ DictionaryAttr KernelList::describe(Line &line) {
   std::string name = symbol.str();
   if (auto known = line.kernel->getAttrOfType<StringAttr>(kKernelKindAttrName))
     kind = known.getValue();
-  if (!matmuls.empty()) {
+  if (!matmuls.empty() && kind != "attention") { // whose kernels have several
     kind = "products";
     name = KernelName{("product_" + getField(matmuls[0], "role")).str(), getField(matmuls[0], "site").str(),
                       kind}

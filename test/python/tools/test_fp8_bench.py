@@ -234,6 +234,20 @@ def test_python_shows_the_frameworks_that_are_here(bench, tmp_path, monkeypatch)
     assert done.returncode == 1 and "argument --with: 'numpy' is none of jax, torch" in done.stderr
 
 
+def test_attention_counts_the_kernels_of_a_chip(bench):
+    """Three kernels by two masks: all tensors once and the streamed ones once per tile, 4, 6 and 8 products, no conflict."""
+    done = bench("attention", "--target=sm_89", "--tokens=256", "--depth=64", "--ptxas=none")
+    assert done.returncode == 0, done.stderr
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if "256 tokens" in line]
+    assert [row[0] for row in rows] == [f"{kernel}, {mask}, 256 tokens, 64" for mask in ("full", "causal") for kernel in ("output", "dQ", "dK, dV")]
+    for row, products in zip(rows, (4, 6, 8, 6, 9, 12), strict=True):  # three of four tiles are half of the scores and a half more
+        sectors, counted, instructions, conflicts = map(float, row[1:])
+        assert (counted, conflicts) == (products, 0)
+        assert 1 <= sectors < 1.15 and 5 < instructions < 40
+    done = bench("attention", "--target=sm_70")
+    assert done.returncode == 1 and "argument --target: 'sm_70' is none of sm_89" in done.stderr
+
+
 def test_attention_takes_the_least_of_its_rounds(bench, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     python, calls = tmp_path / "python", tmp_path / "calls"
