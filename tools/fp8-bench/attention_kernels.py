@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the kernels of attention need of a GPU, counted without one: one head in bf16, forward and backward."""
+"""The needs of the kernels of attention, counted without a GPU: one head in bf16, forward and backward."""
 
 import pathlib
 import re

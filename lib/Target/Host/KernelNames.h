@@ -20,7 +20,7 @@ struct KernelName {
   std::string computes;
   /// The site, or the carried argument that the kernel updates; empty if the program names neither.
   std::string site;
-  /// The group of a profile's summary: matmuls, epilogues, casts, history, rows,
+  /// The group of a profile's summary: products, attention, epilogues, casts, history, rows,
   /// reductions, elementwise or copies.
   llvm::StringRef kind;
 

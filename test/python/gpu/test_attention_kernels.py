@@ -187,7 +187,7 @@ TOKENS = 512
 
 
 def count(bin_dir, folder, function, call, elements):
-    """What `fp8-ptx run` counts of one launch, on tensors of zeros: `elements` are those of the arguments."""
+    """The counts of one launch by `fp8-ptx run`, on tensors of zeros: `elements` are those of the arguments."""
     (folder / "kernel.ptx").write_text(function.ptx)
     kernel, *dims, _ = call
     grid, block = (",".join(str(function.constants[name.strip()][0]) for name in part.split(",")) for part in dims)

@@ -14,7 +14,7 @@ namespace fp8 {
 
 class TrialRow;
 
-/// What a reduction along the keys of a row is.
+/// A reduction along the keys of a row, in terms of the softmax.
 struct RowReduction {
   enum class Kind {
     maximum,   ///< `factor` times the maximum of the scores
@@ -28,7 +28,7 @@ struct RowReduction {
   int power = 0;
 };
 
-/// What the program makes of the probabilities of rows whose scores are all -Inf.
+/// The probabilities, in the program, of rows whose scores are all -Inf.
 enum class EmptyRows { none, zero, nan, mixed };
 
 /// Evaluates the code of one place of attention. Rows without a softmax (all keys masked, +Inf, NaN) may have
@@ -55,7 +55,7 @@ private:
     std::unique_ptr<TrialRow> row;
     double maximum, sum, product;
   };
-  /// A row whose scores are all -Inf. Those of the least rank tell most.
+  /// A row whose scores are all -Inf. Rows of the least rank tell most.
   struct EmptyRow {
     std::unique_ptr<TrialRow> row;
     unsigned rank;

@@ -34,7 +34,7 @@ struct AttentionResult {
   unsigned streamed; ///< the number of the streamed operand
 };
 
-/// What a kernel computes, and how it divides the work.
+/// The results of a kernel, and how it divides the work.
 struct AttentionPlan {
   /// Own rows are keys.
   bool isTransposed = false;

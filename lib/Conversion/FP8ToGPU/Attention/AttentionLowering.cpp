@@ -18,6 +18,8 @@ using namespace fp8;
 /// flight.
 static constexpr int64_t kMostRegisters = 176;
 static constexpr int64_t kMostWarps = 8;
+/// Elements of a head, for which there are registers.
+static constexpr int64_t kMostWidth = 128;
 
 /// Returns the registers that the plan's sums, and the scores of a step, take in a thread.
 static int64_t countRegisters(const AttentionView &view, const AttentionPlan &plan) {
@@ -115,6 +117,37 @@ static void remarkCopies(const AttentionView &view) {
   }
 }
 
+/// Returns why kernels cannot compute the operation; empty if they can. `fp8-fuse-attention` makes none of
+/// these.
+static std::string explainOperands(const AttentionView &view) {
+  Type type = view.operands[0].getElementType();
+  for (const AttentionTensor &operand : view.operands)
+    if (operand.getElementType() != type || !isa<BFloat16Type, Float16Type>(type))
+      return "query, key, value and the gradient of the output must be bf16 or f16, all of one type";
+  for (const AttentionTensor &out : view.outs)
+    if (out.getElementType().isF64())
+      return "results must have at most 32 bits";
+  for (unsigned dim : {view.depth, view.width}) {
+    const KernelNumber &size = view.sizes[dim];
+    if (!size.isKnown() || size.known % 8 != 0 || size.known < 8 || size.known > kMostWidth)
+      return "depth and width must be static multiples of 8, at most " + std::to_string(kMostWidth);
+  }
+  auto hasQueries = [&](const AttentionTensor &tensor) { return tensor.map.isFunctionOfDim(view.queries); };
+  if (hasQueries(view.operands[1]) || hasQueries(view.operands[2]) ||
+      (view.operands.size() > 3 && (hasQueries(view.outs[1]) || hasQueries(view.outs[2]))))
+    return "one outer dimension must be neither of the keys and values nor of their gradients";
+  return "";
+}
+
+/// Reports why there is no kernel, if there is none, and returns whether it has.
+static bool reportObstacle(const AttentionView &view, LoweringContext &context) {
+  std::string reason = explainOperands(view);
+  if (reason.empty())
+    return false;
+  view.op->emitError() << "has no kernel: " << reason;
+  return context.hasErrors = true;
+}
+
 /// Divides the outer dimensions besides the queries into those that a result has and those that it sums over.
 static void divideDims(const AttentionView &view, const AttentionTensor &out, AttentionPlan &plan) {
   for (unsigned dim : view.dims.outer)
@@ -125,6 +158,8 @@ static void divideDims(const AttentionView &view, const AttentionTensor &out, At
 bool fp8::lowerOnlineAttention(OpBuilder &builder, OnlineAttentionOp op, LoweringContext &context) {
   KernelArguments arguments(builder, op.getLoc());
   AttentionView view(builder, op, arguments);
+  if (reportObstacle(view, context))
+    return false;
   remarkCopies(view);
   AttentionPlan plan;
   plan.own = {0};
@@ -142,6 +177,8 @@ bool fp8::lowerOnlineAttention(OpBuilder &builder, OnlineAttentionOp op, Lowerin
 bool fp8::lowerOnlineAttentionGrad(OpBuilder &builder, OnlineAttentionGradOp op, LoweringContext &context) {
   KernelArguments arguments(builder, op.getLoc());
   AttentionView view(builder, op, arguments);
+  if (reportObstacle(view, context))
+    return false;
   remarkCopies(view);
   AttentionPlan ofQuery;
   ofQuery.own = {0, 3};

@@ -28,7 +28,7 @@ ScoreCode::ScoreCode(KernelBuilder &b, const AttentionView &view, bool isTranspo
 }
 
 //===----------------------------------------------------------------------===//
-// What values depend on
+// Dependences of values
 //===----------------------------------------------------------------------===//
 
 void ScoreCode::findLevels() {

@@ -57,7 +57,7 @@ public:
   bool isOne(unsigned i) const;
 
 private:
-  /// What a value depends on.
+  /// The rows and scores that a value depends on.
   enum Level : unsigned { onQuery = 1, onKey = 2, onScore = 4 };
   /// query · row + key · column + constant.
   struct Linear {

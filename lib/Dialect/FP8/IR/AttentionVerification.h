@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the verifiers of all operations of attention check: maps, sizes, results. Private to the library.
+// Checks of the verifiers of all operations of attention: maps, sizes, results. Private to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_IR_ATTENTIONVERIFICATION_H
 #define FP8_LIB_DIALECT_FP8_IR_ATTENTIONVERIFICATION_H

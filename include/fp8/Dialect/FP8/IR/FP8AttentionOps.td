@@ -13,7 +13,7 @@ include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 def FP8_FloatTensor : RankedTensorOf<[AnyFloat]>;
 def FP8_MatmulSites : TypedArrayAttrBase<FP8_MatmulSiteAttr, "the site of each matmul">;
 
-/// What operations of attention have in common: one map for each operand, in one iteration space.
+/// The base of all operations of attention: one map for each operand, in one iteration space.
 class FP8_AttentionBaseOp<string mnemonic> : FP8_DpsOp<mnemonic, [AttrSizedOperandSegments]> {
   let results = (outs Variadic<AnyRankedTensor>:$results);
   code mapsDeclaration = [{

@@ -40,6 +40,9 @@ def FP8_OnlineAttentionOp : FP8_AttentionBaseOp<"online_attention"> {
 
     `visible_keys`: as in `fp8.attention`: keys behind are not read, so that a NaN or infinity there reaches no result.
 
+    Preconditions: as for `fp8.attention`; query, key and value are bf16 or f16, all of one type; depth and width are
+    static multiples of 8, at most 128 (a target's kernels decide).
+
     Becomes: on a GPU, a kernel (`convert-fp8-to-gpu`).
 
     Example:
@@ -113,7 +116,10 @@ def FP8_OnlineAttentionGradOp : FP8_AttentionBaseOp<"online_attention_grad"> {
 
     `visible_keys`: as in `fp8.attention_grad`: keys behind are not read.
 
-    Becomes: on a GPU, two kernels (`convert-fp8-to-gpu`).
+    Preconditions: as for `fp8.online_attention`; each gradient has the dimensions of its tensor; one outer dimension or
+    more that neither key nor value, nor their gradients, have.
+
+    Becomes: on a GPU, two kernels or three (`convert-fp8-to-gpu`).
 
     Example:
     ```mlir

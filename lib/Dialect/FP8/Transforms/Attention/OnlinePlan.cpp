@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every reduction of a row must be a number that kernels have: the maximum of the scores, the sum of their
-// exponentials, and, in the backward pass, the sum of probabilities times gradients. What the program
-// computes from them and from one score is its own code.
+// exponentials, and, in the backward pass, the sum of probabilities times gradients. All that follows from
+// them and from one score is the program's own code.
 
 #include "OnlinePlan.h"
 #include "WidenedOperand.h"
@@ -17,7 +17,7 @@ using namespace fp8;
 using namespace fp8::detail;
 using Kind = RowReduction::Kind;
 
-/// What kernels have: registers for a row of that many elements, loads of that many.
+/// Limits of kernels: registers for a row of that many elements, loads of that many.
 static constexpr int64_t kMostWidth = 128, kWidthMultiple = 8;
 
 static constexpr Kind kNumbers[] = {Kind::maximum, Kind::sum, Kind::product};
@@ -94,9 +94,11 @@ std::string OnlinePlan::explainOperands() const {
   if (std::string reason = explainSize("width", parts.value, dims.width.front()); !reason.empty())
     return reason;
   bool hasQueries = llvm::any_of(dims.outer, [&](unsigned dim) {
-    return !parts.key.map.isFunctionOfDim(dim) && !parts.value.map.isFunctionOfDim(dim);
+    bool isOfKeys = parts.key.map.isFunctionOfDim(dim) || parts.value.map.isFunctionOfDim(dim);
+    return !isOfKeys && !(parts.hasGradients && (parts.keyGrad.map.isFunctionOfDim(dim) ||
+                                                 parts.valueGrad.map.isFunctionOfDim(dim)));
   });
-  if (parts.hasGradients && !hasQueries)
+  if (!hasQueries)
     return "each of its queries has keys or values of its own";
   return "";
 }

@@ -13,7 +13,8 @@ using namespace mlir;
 using namespace fp8;
 using namespace fp8::detail;
 
-/// Returns the number that a scalar, or each element of a tensor, is; also of a constant of f64 that is rounded.
+/// Returns the number that a scalar, or each element of a tensor, is; also of a constant of f64 that is
+/// rounded.
 static std::optional<double> getConstant(Value value) {
   if (auto rounded = value.getDefiningOp<arith::TruncFOp>()) {
     std::optional<double> wide = getConstant(rounded.getIn());

@@ -103,7 +103,6 @@ void fp8::registerBufferizableOpInterfaceExternalModels(DialectRegistry &registr
     attachTo<MatmulOp, ScaledMatmulOp, GroupedMatmulOp, ScaledGroupedMatmulOp, AmaxOp, ComputeScaleOp,
              QuantizeOp, QuantizeBlocksOp, DequantizeOp, PackScalesOp, UpdateAmaxHistoryOp, AllReduceOp,
              AllGatherOp, ReduceScatterOp, BroadcastOp, ShiftOp, AllToAllOp, UnscaleOp, UpdateLossScaleOp,
-             OnlineAttentionOp, OnlineAttentionGradOp>(
-        context);
+             OnlineAttentionOp, OnlineAttentionGradOp>(context);
   });
 }

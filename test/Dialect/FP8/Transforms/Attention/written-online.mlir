@@ -1,4 +1,4 @@
-// What kernels cannot compute stays written out, and says why.
+// Attention that kernels cannot compute stays written out, and says why.
 // RUN: fp8-opt %s -split-input-file --remarks-filter=fp8-attention --pass-pipeline='builtin.module(func.func(fp8-fuse-attention))' -verify-diagnostics -o /dev/null
 
 // Operands that tensor cores would round.
