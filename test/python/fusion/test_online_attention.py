@@ -13,8 +13,8 @@ from harness import BF16, F16, F32, Program, random_generator
 
 CHIPS = ["sm_89", "sm_90a", "sm_100a", "sm_120a"]
 SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 100))]
-# Errors of few results scatter: the ratio of two is told by many.
-RATIO, FEW = 1.5, 3.0
+# Of the error to that of the written-out program.
+RATIO = 1.5
 
 
 def build(bin_dir, folder, text, *options):
@@ -61,8 +61,9 @@ def test_error(bin_dir, tmp_path, seed):
         missing = np.isnan(right)
         assert (np.isnan(fused.astype(F32)) == missing).all() and (np.isnan(written.astype(F32)) == missing).all()
         errors = [rms((values.astype(float) - right)[~missing]) for values in (fused, written)]
+        # Results that are exact when written out may differ by half a unit in the last place of f16.
         least = 2**-12 * rms(right[~missing])
-        assert errors[0] <= (RATIO if right.size > 1000 else FEW) * errors[1] + least, errors
+        assert errors[0] <= RATIO * errors[1] + least, errors
 
 
 def test_output_with_fewer_digits_than_operands(bin_dir, tmp_path):

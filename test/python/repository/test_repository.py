@@ -139,7 +139,8 @@ def test_folders_include_what_their_readme_says(folder):
 ROOMS = """
     Dialect/FP8/IR Analysis Dialect/FP8/Transforms Conversion Conversion/ExpandMath Conversion/ExpandRows
     Conversion/ExpandScaling Conversion/FP8ToLinalg/Cast Conversion/FP8ToLinalg/Matmul Conversion/FP8ToLinalg
-    Conversion/FP8ToGPU/Kernel Conversion/FP8ToGPU/Cast Conversion/FP8ToGPU/Matmul
+    Conversion/FP8ToGPU/Kernel Conversion/FP8ToGPU/TensorCores Conversion/FP8ToGPU/Attention Conversion/FP8ToGPU/Cast
+    Conversion/FP8ToGPU/Matmul
     Conversion/FP8ToGPU/Matmul/Mma Conversion/FP8ToGPU/Matmul/Wide Conversion/FP8ToGPU
     Target/Host Target/Host/EntryPoints Target/Host/CodeGen Target Target/CPU Target/PTX/Kernels Target/PTX/Code Target/PTX
     Report Pipelines Compiler CAPI

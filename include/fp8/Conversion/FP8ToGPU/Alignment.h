@@ -15,6 +15,9 @@ namespace fp8 {
 /// points' arguments and results (fp8rt_prepare_on) are aligned to it.
 inline constexpr int64_t kAccessBytes = 16;
 
+/// Returns the bytes that an element of `type` takes in memory: a whole number, 8 for an index.
+int64_t countElementBytes(mlir::Type type);
+
 /// Returns a power of two, at most kAccessBytes, that divides the address of the first element of `memref`.
 int64_t findBaseAlignment(mlir::Value memref);
 

@@ -4,7 +4,7 @@
 //
 // Matmuls by wgmma: groups of four warps multiply 64 own rows.
 
-#include "../Kernel/WgmmaInstruction.h"
+#include "../TensorCores/WgmmaInstruction.h"
 #include "AttentionKernel.h"
 
 using namespace mlir;

@@ -129,6 +129,8 @@ private:
   void finish(llvm::MutableArrayRef<mlir::Value> carried);
   void storeStatistics(unsigned row, Expr largest, Expr sum);
 
+  /// The values of the code that are needed: a factor that is always 1 is not.
+  unsigned countCodeValues() const { return plan.isForward && code.isOne(1) ? 1 : 2; }
   /// Returns the number of sums of a result in a thread: 4 for 8 columns.
   int64_t countSums(const AttentionResult &result) const {
     return tiles.streamed[result.streamed].paddedColumns() / 8 * 4;

@@ -18,8 +18,6 @@ using namespace fp8;
 /// flight.
 static constexpr int64_t kMostRegisters = 176;
 static constexpr int64_t kMostWarps = 8;
-/// Elements of a head, for which there are registers.
-static constexpr int64_t kMostWidth = 128;
 
 /// Returns the registers that the plan's sums, and the scores of a step, take in a thread.
 static int64_t countRegisters(const AttentionView &view, const AttentionPlan &plan) {
@@ -129,8 +127,11 @@ static std::string explainOperands(const AttentionView &view) {
       return "results must have at most 32 bits";
   for (unsigned dim : {view.depth, view.width}) {
     const KernelNumber &size = view.sizes[dim];
-    if (!size.isKnown() || size.known % 8 != 0 || size.known < 8 || size.known > kMostWidth)
-      return "depth and width must be static multiples of 8, at most " + std::to_string(kMostWidth);
+    if (!size.isKnown() || size.known % kHeadMultiple != 0 || size.known < kHeadMultiple ||
+        size.known > kMostHeadElements)
+      return ("depth and width must be static multiples of " + Twine(kHeadMultiple) + ", at most " +
+              Twine(kMostHeadElements))
+          .str();
   }
   auto hasQueries = [&](const AttentionTensor &tensor) { return tensor.map.isFunctionOfDim(view.queries); };
   if (hasQueries(view.operands[1]) || hasQueries(view.operands[2]) ||
@@ -139,13 +140,16 @@ static std::string explainOperands(const AttentionView &view) {
   return "";
 }
 
-/// Reports why there is no kernel, if there is none, and returns whether it has.
-static bool reportObstacle(const AttentionView &view, LoweringContext &context) {
+/// Returns whether there are kernels; reports why not, and tells of slow copies.
+static bool canLower(const AttentionView &view, LoweringContext &context) {
   std::string reason = explainOperands(view);
-  if (reason.empty())
+  if (!reason.empty()) {
+    view.op->emitError() << "has no kernel: " << reason;
+    context.hasErrors = true;
     return false;
-  view.op->emitError() << "has no kernel: " << reason;
-  return context.hasErrors = true;
+  }
+  remarkCopies(view);
+  return true;
 }
 
 /// Divides the outer dimensions besides the queries into those that a result has and those that it sums over.
@@ -158,9 +162,8 @@ static void divideDims(const AttentionView &view, const AttentionTensor &out, At
 bool fp8::lowerOnlineAttention(OpBuilder &builder, OnlineAttentionOp op, LoweringContext &context) {
   KernelArguments arguments(builder, op.getLoc());
   AttentionView view(builder, op, arguments);
-  if (reportObstacle(view, context))
+  if (!canLower(view, context))
     return false;
-  remarkCopies(view);
   AttentionPlan plan;
   plan.own = {0};
   plan.streamed = {1, 2};
@@ -177,9 +180,8 @@ bool fp8::lowerOnlineAttention(OpBuilder &builder, OnlineAttentionOp op, Lowerin
 bool fp8::lowerOnlineAttentionGrad(OpBuilder &builder, OnlineAttentionGradOp op, LoweringContext &context) {
   KernelArguments arguments(builder, op.getLoc());
   AttentionView view(builder, op, arguments);
-  if (reportObstacle(view, context))
+  if (!canLower(view, context))
     return false;
-  remarkCopies(view);
   AttentionPlan ofQuery;
   ofQuery.own = {0, 3};
   ofQuery.streamed = {1, 2};

@@ -15,8 +15,6 @@
 using namespace mlir;
 using namespace fp8;
 
-static constexpr float kLog2E = 1.44269504f;
-
 /// Returns whether value number `i` of those that a thread has of two own rows is of this one.
 static bool isOfRow(unsigned i, unsigned row) { return i % 4 / 2 == row; }
 
@@ -24,8 +22,7 @@ static bool isOfRow(unsigned i, unsigned row) { return i % 4 / 2 == row; }
 /// kernel, and P and D are 0 in the others; with `inside` there are none.
 SmallVector<SmallVector<Value>> AttentionKernel::runCells(Expr firstStreamed, ArrayRef<Values> products,
                                                           bool inside) {
-  unsigned numResults = plan.isForward ? (code.isOne(1) ? 1 : 2) : 2;
-  SmallVector<Values> values(numResults);
+  SmallVector<Values> values(countCodeValues());
   for (unsigned cell = 0, e = products[0].size(); cell < e; ++cell) {
     unsigned own = cell % 4 / 2, streamed = cell / 4 * 2 + cell % 2;
     SmallVector<Value> scores = llvm::map_to_vector(products, [&](const Values &of) { return of[cell]; });
@@ -67,12 +64,11 @@ SmallVector<SmallVector<Value>> AttentionKernel::runCode(Expr step, ArrayRef<Val
       llvm::append_range(all, list);
     return all;
   };
-  unsigned numResults = plan.isForward && code.isOne(1) ? 1 : 2;
   Values all = b.either(
-      *inside, SmallVector<Type>(numResults * numCells, b.getF32Type()), [&] { return flatten(true); },
+      *inside, SmallVector<Type>(countCodeValues() * numCells, b.getF32Type()), [&] { return flatten(true); },
       [&] { return flatten(false); });
   SmallVector<Values> values;
-  for (unsigned i = 0; i < numResults; ++i)
+  for (unsigned i = 0; i < countCodeValues(); ++i)
     values.emplace_back(ArrayRef(all).slice(i * numCells, numCells));
   return values;
 }
@@ -81,9 +77,7 @@ SmallVector<SmallVector<Value>> AttentionKernel::runCode(Expr step, ArrayRef<Val
 /// exponentials of two rows; the latter are those of the lane's own columns. Returns exp(score - maximum).
 SmallVector<Value> AttentionKernel::normalize(ArrayRef<Value> scores, MutableArrayRef<Value> carried) {
   MutableArrayRef<Value> sums = carried.drop_back(4), state = carried.take_back(4);
-  auto toPower = [&](Expr difference) {
-    return exponential(b, plan.isBaseTwo ? difference : difference * kLog2E);
-  };
+  auto toPower = [&](Expr difference) { return exponential(b, difference, plan.isBaseTwo); };
   Values exponentials(scores);
   SmallVector<Expr, 2> factors;
   for (unsigned row = 0; row < 2; ++row) {

@@ -8,7 +8,7 @@
 
 #include "../Kernel/ElementAccess.h"
 #include "../Kernel/ElementPairs.h"
-#include "../Kernel/MmaInstruction.h"
+#include "../TensorCores/MmaInstruction.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -13,10 +13,6 @@
 using namespace mlir;
 using namespace fp8;
 
-static int64_t bytesOf(Type type) {
-  return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
-}
-
 KernelNumber AttentionTensor::getStride(unsigned dim) const {
   for (auto [expr, stride] : llvm::zip_equal(map.getResults(), strides))
     if (expr == getAffineDimExpr(dim, map.getContext()))
@@ -28,7 +24,8 @@ int64_t AttentionTensor::getAlignmentAlong(unsigned dim) const {
   KernelNumber own = getStride(dim);
   if (!own.isKnown() || own.known != 1)
     return 0;
-  int64_t bytes = bytesOf(getElementType()), alignment = std::gcd(kAccessBytes, findBaseAlignment(memref));
+  int64_t bytes = countElementBytes(getElementType()),
+          alignment = std::gcd(kAccessBytes, findBaseAlignment(memref));
   for (auto [expr, stride] : llvm::zip_equal(map.getResults(), strides))
     if (expr != getAffineDimExpr(dim, map.getContext()))
       alignment = std::gcd(alignment, (stride.isKnown() ? stride.known : 1) * bytes);
@@ -142,5 +139,5 @@ Value fp8::getAddress(KernelBuilder &b, const AttentionTensor &tensor, const Ind
   for (auto [expr, stride] : llvm::zip_equal(tensor.map.getResults(), tensor.strides))
     if (stride.known != 0)
       position = position + computeIndex(b, expr, indices) * stride.get(b, 64);
-  return b.at(b.globalPointer(tensor.pointer), position * bytesOf(tensor.getElementType()));
+  return b.at(b.globalPointer(tensor.pointer), position * countElementBytes(tensor.getElementType()));
 }

@@ -15,9 +15,6 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Powers of e are powers of two of the argument times this: log2(e).
-static constexpr float kLog2E = 1.44269504f;
-
 ScoreCode::ScoreCode(KernelBuilder &b, const AttentionView &view, bool isTransposed)
     : b(b), view(view), ownDim(isTransposed ? view.keys : view.queries),
       streamedDim(isTransposed ? view.queries : view.keys), ownLevel(isTransposed ? onKey : onQuery),
@@ -274,7 +271,7 @@ Value ScoreCode::writeOperation(Operation *op, const Cell &cell) {
     return (b.expr(get(op->getOperand(0), cell)) * b.expr(getReciprocal(op->getOperand(1), cell))).getValue();
   if (ofScores && isa<math::ExpOp, math::Exp2Op>(op) && op->getResult(0).getType().isF32()) {
     Expr power = b.expr(get(op->getOperand(0), cell));
-    return exponential(b, isa<math::ExpOp>(op) ? power * kLog2E : power).getValue();
+    return exponential(b, power, isa<math::Exp2Op>(op)).getValue();
   }
   IRMapping mapping;
   for (Value operand : op->getOperands())
@@ -288,8 +285,10 @@ static Expr call(KernelBuilder &b, StringRef name, ValueRange arguments) {
       LLVM::CallIntrinsicOp::create(b, b.getF32Type(), b.getStringAttr(name), arguments).getResult(0));
 }
 
-Expr fp8::exponential(KernelBuilder &b, Expr power) {
-  return call(b, "llvm.nvvm.ex2.approx.ftz.f32", power.getValue());
+Expr fp8::exponential(KernelBuilder &b, Expr power, bool isBaseTwo) {
+  constexpr float log2E = 1.44269504f;
+  Expr ofTwo = isBaseTwo ? power : power * log2E;
+  return call(b, "llvm.nvvm.ex2.approx.ftz.f32", ofTwo.getValue());
 }
 
 Expr fp8::reciprocal(KernelBuilder &b, Expr value) {

@@ -21,9 +21,9 @@ struct IndexRange {
   Expr first, last;
 };
 
-/// Returns 2^power of an f32, by the processor's approximation: at most 2 ulp (PTX ISA, `ex2`); 0 below
-/// 2^-126.
-Expr exponential(KernelBuilder &b, Expr power);
+/// Returns e^power of an f32, or 2^power, by the processor's approximation of powers of two: at most 2 ulp
+/// (PTX ISA, `ex2`); 0 below 2^-126.
+Expr exponential(KernelBuilder &b, Expr power, bool isBaseTwo);
 /// Returns the larger of two f32, and NaN if one is NaN.
 Expr maximum(KernelBuilder &b, Expr lhs, Expr rhs);
 /// Returns 1 / value of an f32, by the processor's approximation: at most 1 ulp (PTX ISA, `rcp`).

@@ -14,7 +14,7 @@
 
 using namespace mlir;
 
-static int64_t bytesOf(Type type) {
+int64_t fp8::countElementBytes(Type type) {
   return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
 }
 
@@ -27,8 +27,8 @@ static int64_t findBufferAlignment(Value memref) {
     return fp8::kAccessBytes;
   auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(constant, constant.getNameAttr());
   std::optional<uint64_t> alignment = global ? global.getAlignment() : std::nullopt;
-  return std::gcd(fp8::kAccessBytes,
-                  alignment ? int64_t(*alignment) : bytesOf(constant.getType().getElementType()));
+  return std::gcd(fp8::kAccessBytes, alignment ? int64_t(*alignment)
+                                               : fp8::countElementBytes(constant.getType().getElementType()));
 }
 
 int64_t fp8::findBaseAlignment(Value memref) {
@@ -36,7 +36,7 @@ int64_t fp8::findBaseAlignment(Value memref) {
   if (type.hasStaticShape() && type.getNumElements() == 0)
     return kAccessBytes;
   auto [strides, offset] = type.getStridesAndOffset();
-  int64_t bytes = bytesOf(type.getElementType());
+  int64_t bytes = fp8::countElementBytes(type.getElementType());
   if (!ShapedType::isDynamic(offset))
     return std::gcd(findBufferAlignment(memref), offset * bytes);
   auto view = memref.getDefiningOp<memref::SubViewOp>();

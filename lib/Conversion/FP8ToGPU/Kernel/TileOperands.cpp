@@ -42,10 +42,6 @@ bool TileSpace::isCountable() const {
   return std::max({batches, rows, columns, tiles}) <= kMostOfDimension;
 }
 
-static int64_t bytesOf(Type type) {
-  return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
-}
-
 /// Returns the stride of each dimension of the tensor: 0 where `map` does not use it. Returns nullopt if the
 /// position is not a sum of one term per dimension.
 static std::optional<SmallVector<TileStride>> findStrides(AffineMap map, ArrayRef<TileStride> memrefStrides) {
@@ -159,7 +155,7 @@ bool TileOperand::needsStride(unsigned number) const {
 }
 
 Type TileOperand::getElementType() const { return cast<MemRefType>(memref.getType()).getElementType(); }
-int64_t TileOperand::getElementBytes() const { return bytesOf(getElementType()); }
+int64_t TileOperand::getElementBytes() const { return countElementBytes(getElementType()); }
 
 bool TileOperand::hasAdjacentColumns(const TileSpace &space) const {
   if (space.isEmpty() || space.columns == 1 || !dimStrides)

@@ -8,7 +8,7 @@
 // one kernel but for the instruction. The elements of TF32 are f32, of which it ignores the lower 13 bits. M,
 // N and K need not be multiples of anything: copies beyond the operand are zeros, stores are guarded.
 
-#include "../../Kernel/MmaInstruction.h"
+#include "../../TensorCores/MmaInstruction.h"
 #include "../Epilogue.h"
 #include "../GroupedMatmul.h"
 #include "../MatmulLowering.h"

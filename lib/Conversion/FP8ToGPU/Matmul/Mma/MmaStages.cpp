@@ -5,7 +5,7 @@
 // Copies to shared memory by cp.async, and loads from it by ldmatrix.
 
 #include "MmaStages.h"
-#include "../../Kernel/MmaInstruction.h"
+#include "../../TensorCores/MmaInstruction.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

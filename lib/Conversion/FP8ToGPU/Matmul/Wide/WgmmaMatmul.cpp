@@ -5,7 +5,7 @@
 // Matmuls by wgmma.mma_async (sm_90a). A block has three groups of four warps: two multiply 64 rows of a
 // tile each, and a thread of the third one loads the operands.
 
-#include "../../Kernel/WgmmaInstruction.h"
+#include "../../TensorCores/WgmmaInstruction.h"
 #include "WideMatmul.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -8,6 +8,7 @@
 
 #include "OnlinePlan.h"
 #include "WidenedOperand.h"
+#include "fp8/Dialect/FP8/IR/Chips.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
@@ -16,9 +17,6 @@ using namespace mlir;
 using namespace fp8;
 using namespace fp8::detail;
 using Kind = RowReduction::Kind;
-
-/// Limits of kernels: registers for a row of that many elements, loads of that many.
-static constexpr int64_t kMostWidth = 128, kWidthMultiple = 8;
 
 static constexpr Kind kNumbers[] = {Kind::maximum, Kind::sum, Kind::product};
 
@@ -49,10 +47,10 @@ std::string OnlinePlan::explainSize(StringRef name, const Operand &operand, unsi
   std::string subject = ("the " + name + " of its heads is ").str();
   if (ShapedType::isDynamic(size))
     return subject + "not known when it is compiled";
-  if (size > kMostWidth)
-    return subject + std::to_string(size) + ": kernels have at most " + std::to_string(kMostWidth);
-  if (size % kWidthMultiple != 0)
-    return subject + std::to_string(size) + ": kernels have multiples of " + std::to_string(kWidthMultiple);
+  if (size > kMostHeadElements)
+    return subject + std::to_string(size) + ": kernels have at most " + std::to_string(kMostHeadElements);
+  if (size % kHeadMultiple != 0)
+    return subject + std::to_string(size) + ": kernels have multiples of " + std::to_string(kHeadMultiple);
   return "";
 }
 

@@ -19,7 +19,7 @@ sys.path.append(str(ROOT / "test" / "python"))
 from harness import assert_same_bits, load, save  # noqa: E402
 
 RANKS = 2
-WORKER = HERE / "with_torch" / "torch_ranks.py"
+WORKER = HERE / "with_torch" / "devices" / "torch_ranks.py"
 
 
 def run_ranks(folder, *cases, seconds=60):

@@ -5,10 +5,10 @@
 // The instructions of kernels that multiply by mma.sync: loads of matrices from shared memory, and matmuls of
 // operands that are not FP8. Private to the library.
 
-#ifndef FP8_LIB_CONVERSION_FP8TOGPU_KERNEL_MMAINSTRUCTION_H
-#define FP8_LIB_CONVERSION_FP8TOGPU_KERNEL_MMAINSTRUCTION_H
+#ifndef FP8_LIB_CONVERSION_FP8TOGPU_TENSORCORES_MMAINSTRUCTION_H
+#define FP8_LIB_CONVERSION_FP8TOGPU_TENSORCORES_MMAINSTRUCTION_H
 
-#include "KernelBuilder.h"
+#include "../Kernel/KernelBuilder.h"
 
 namespace fp8 {
 
@@ -29,4 +29,4 @@ llvm::SmallVector<mlir::Value> multiplyMatrices(KernelBuilder &b, mlir::Type typ
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_FP8TOGPU_KERNEL_MMAINSTRUCTION_H
+#endif // FP8_LIB_CONVERSION_FP8TOGPU_TENSORCORES_MMAINSTRUCTION_H

@@ -6,10 +6,10 @@
 // memory with the 128-byte swizzle. Four warps multiply 64 rows together: a warp has 16 of them, in the
 // layout of mma.sync's sums. Private to the library.
 
-#ifndef FP8_LIB_CONVERSION_FP8TOGPU_KERNEL_WGMMAINSTRUCTION_H
-#define FP8_LIB_CONVERSION_FP8TOGPU_KERNEL_WGMMAINSTRUCTION_H
+#ifndef FP8_LIB_CONVERSION_FP8TOGPU_TENSORCORES_WGMMAINSTRUCTION_H
+#define FP8_LIB_CONVERSION_FP8TOGPU_TENSORCORES_WGMMAINSTRUCTION_H
 
-#include "KernelBuilder.h"
+#include "../Kernel/KernelBuilder.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 namespace fp8 {
@@ -47,4 +47,4 @@ llvm::SmallVector<mlir::Value> unpackSums(KernelBuilder &b, mlir::Value sums);
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_FP8TOGPU_KERNEL_WGMMAINSTRUCTION_H
+#endif // FP8_LIB_CONVERSION_FP8TOGPU_TENSORCORES_WGMMAINSTRUCTION_H
