@@ -24,6 +24,14 @@ QUICK_AND_SLOW = [name if name in FAST else pytest.param(name, marks=pytest.mark
 EAGER = {}
 
 
+def check_attention(name, report):
+    """Attention is fused, forward and backward, except where a bias needs its gradient (T5's self attention)."""
+    for site in report.attention:
+        expected = "its scores or probabilities are also read by 'linalg.generic'" if site.site.endswith(".SelfAttention") else ""
+        assert site.reason == expected, site
+    assert bool(report.attention) == (name not in ("mixer", "convnext"))
+
+
 def new_model(name):
     torch.manual_seed(0)
     torch._dynamo.reset()
@@ -72,6 +80,7 @@ def test_none_is_eager(name):
     # As above; AdamW amplifies roundings of gradients near 0.
     assert losses == pytest.approx(expected, rel=2e-6)
     assert len(backend.graphs[0].report.sites) == COUNTS[name][0]
+    check_attention(name, backend.graphs[0].report)
 
 
 @pytest.mark.slow
@@ -85,6 +94,7 @@ def test_recipes(name, recipe):
     assert losses == pytest.approx(eager(name, True)[0], rel=0.02)
     report = backend.graphs[0].report
     assert (len(report.sites), len(report.fp8)) == COUNTS[name]
+    check_attention(name, report)
     assert {site.reason for site in report.kept} <= {"no weight operand"}
 
 

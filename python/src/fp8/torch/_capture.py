@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._functorch import config as functorch
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx import GraphModule, Node
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -29,17 +30,24 @@ aten = torch.ops.aten
 def tracing(device: torch.device) -> Iterator[None]:
     """Settings under which AOT autograd captures: attention as products and softmax, LSTMs as products, writes by masks as choices.
 
-    On a GPU, tensors that decompositions make lie there too.
+    On a GPU, tensors that decompositions make lie there too. Gradients are computed outside of a torch.autocast around
+    the call, as where eager PyTorch leaves it before `backward()`; AOT autograd's default would round those of attention.
     """
     _outside.start(_outside.TORCH_MLIR)  # A captured graph goes through its passes.
     # torch.backends.mkldnn.flags would also set, and warn about, TF32.
     mkldnn = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        with sdpa_kernel([SDPBackend.MATH]), Rewrites(), device if device.type != "cpu" else contextlib.nullcontext():
+        with _autocast_off_in_backward(), sdpa_kernel([SDPBackend.MATH]), Rewrites(), device if device.type != "cpu" else contextlib.nullcontext():
             yield
     finally:
         torch._C._set_mkldnn_enabled(mkldnn)
+
+
+def _autocast_off_in_backward() -> contextlib.AbstractContextManager[None]:
+    """A user who has said how backward casts is left to that."""
+    is_default = functorch.backward_pass_autocast == "same_as_forward"
+    return functorch.patch(backward_pass_autocast="off") if is_default else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

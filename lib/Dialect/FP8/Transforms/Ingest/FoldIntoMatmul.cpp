@@ -78,6 +78,37 @@ static bool foldProducer(RewriterBase &rewriter, MatmulOp op, OpOperand &operand
   return true;
 }
 
+/// Rounds an operand before the reshape that joins its batch dimensions, not after it, so that the reshape
+/// can become part of `op`: PyTorch's attention rounds probabilities of [batch · heads, queries, keys].
+/// Returns whether that was possible.
+static bool roundBeforeReshape(RewriterBase &rewriter, MatmulOp op, OpOperand &operand) {
+  Operation *producer = operand.get().getDefiningOp();
+  std::optional<Rearrangement> view = producer ? matchRearrangement(producer) : std::nullopt;
+  if (!view || !view->cast || !view->map.isIdentity() || op.getContractionDims().batch.empty())
+    return false;
+  auto collapse = view->input.getDefiningOp<tensor::CollapseShapeOp>();
+  if (!collapse)
+    return false;
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(producer);
+  Location loc = producer->getLoc();
+  Value source = collapse.getSrc();
+  Type element = getElementTypeOrSelf(operand.get());
+  Value init = tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, source), element);
+  AffineMap identity = rewriter.getMultiDimIdentityMap(collapse.getSrcType().getRank());
+  SmallVector<utils::IteratorType> iterators(identity.getNumDims(), utils::IteratorType::parallel);
+  auto rounded = linalg::GenericOp::create(
+      rewriter, loc, init.getType(), source, init, ArrayRef{identity, identity}, iterators,
+      [&](OpBuilder &b, Location at, ValueRange values) {
+        OperationState state(at, view->cast->getName(), values[0], element, view->cast->getAttrs());
+        linalg::YieldOp::create(b, at, b.create(state)->getResult(0));
+      });
+  Value joined = tensor::CollapseShapeOp::create(rewriter, loc, rounded.getResult(0),
+                                                 collapse.getReassociationIndices());
+  rewriter.modifyOpInPlace(op, [&] { operand.set(joined); });
+  return true;
+}
+
 /// Creates a destination with the permuted sizes of `init` and another element type.
 static Value createPermutedDestination(RewriterBase &rewriter, Location loc, Value init,
                                        AffineMap permutation, Type element) {
@@ -128,7 +159,8 @@ static bool foldUser(RewriterBase &rewriter, MatmulOp op) {
 static void foldProducers(RewriterBase &rewriter, MatmulOp op, OpOperand &operand) {
   while (true) {
     Operation *producer = operand.get().getDefiningOp();
-    if (!foldCast(rewriter, op, operand) && !foldProducer(rewriter, op, operand))
+    if (!foldCast(rewriter, op, operand) && !foldProducer(rewriter, op, operand) &&
+        !roundBeforeReshape(rewriter, op, operand))
       return;
     fp8::detail::eraseUnused(rewriter, producer);
   }

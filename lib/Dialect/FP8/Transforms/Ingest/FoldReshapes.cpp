@@ -58,6 +58,89 @@ static ArrayRef<int64_t> getSplit(const Reshape &reshape, unsigned position) {
   return sizes.size() > 1 ? sizes : ArrayRef<int64_t>();
 }
 
+/// Returns, for each size of `coarse`, the positions of `fine` whose product it is; nothing if there are
+/// none.
+static std::optional<SmallVector<ReassociationIndices>> groupSizes(ArrayRef<int64_t> fine,
+                                                                   ArrayRef<int64_t> coarse) {
+  SmallVector<ReassociationIndices> groups;
+  size_t position = 0;
+  for (int64_t size : coarse) {
+    ReassociationIndices &group = groups.emplace_back();
+    int64_t product = 1;
+    for (; position < fine.size() && (group.empty() || product < size); ++position) {
+      product *= fine[position];
+      group.push_back(position);
+    }
+    if (product != size)
+      return std::nullopt;
+  }
+  for (; position < fine.size() && fine[position] == 1; ++position)
+    groups.back().push_back(position);
+  if (position != fine.size())
+    return std::nullopt;
+  return groups;
+}
+
+/// Returns for every dimension of the matmul its shortest split; empty where no reshape splits it.
+static SmallVector<ArrayRef<int64_t>> findCoarsestSplits(ArrayRef<AffineMap> maps,
+                                                         ArrayRef<Reshape> reshapes) {
+  SmallVector<ArrayRef<int64_t>> splits(maps[0].getNumDims());
+  for (auto [map, reshape] : llvm::zip(maps, reshapes))
+    for (unsigned i = 0; i < map.getNumResults(); ++i) {
+      ArrayRef<int64_t> split = getSplit(reshape, i);
+      ArrayRef<int64_t> &coarsest = splits[map.getDimPosition(i)];
+      if (!split.empty() && (coarsest.empty() || split.size() < coarsest.size()))
+        coarsest = split;
+    }
+  return splits;
+}
+
+/// Reshapes in two steps, of which the one beside the matmul splits its dimensions as `splits` says: grouped
+/// heads have [batch, heads, group] before they are collapsed, where the other operand has
+/// [batch, heads · group]. Returns whether `reshape` was such a reshape.
+static bool reshapeInTwoSteps(RewriterBase &rewriter, AffineMap map, const Reshape &reshape,
+                              ArrayRef<ArrayRef<int64_t>> splits) {
+  // The groups of dimensions that become one in the middle, and the groups of the middle's dimensions.
+  SmallVector<ReassociationIndices> outer, inner;
+  SmallVector<int64_t> shape;
+  int64_t position = 0;
+  for (unsigned i = 0; i < map.getNumResults(); ++i) {
+    ArrayRef<int64_t> sizes = reshape.sizes[i], coarse = splits[map.getDimPosition(i)];
+    std::optional<SmallVector<ReassociationIndices>> groups;
+    if (sizes.size() > coarse.size() && !coarse.empty())
+      groups = groupSizes(sizes, coarse);
+    llvm::append_range(shape, groups ? coarse : sizes);
+    if (!groups) {
+      groups.emplace();
+      for (size_t d = 0; d < sizes.size(); ++d)
+        groups->push_back({static_cast<int64_t>(d)});
+    }
+    ReassociationIndices &joined = inner.emplace_back();
+    for (ReassociationIndices &group : *groups) {
+      for (int64_t &d : group)
+        d += position;
+      joined.push_back(outer.size());
+      outer.push_back(std::move(group));
+    }
+    position += sizes.size();
+  }
+  if (outer.size() == static_cast<size_t>(position))
+    return false;
+  Location loc = reshape.op->getLoc();
+  rewriter.setInsertionPoint(reshape.op);
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(reshape.op)) {
+    Value middle = tensor::CollapseShapeOp::create(rewriter, loc, collapse.getSrc(), outer);
+    rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(collapse, middle, inner);
+    return true;
+  }
+  auto expand = cast<tensor::ExpandShapeOp>(reshape.op);
+  auto type = expand.getResultType().clone(shape);
+  Value middle = tensor::ExpandShapeOp::create(rewriter, loc, type, expand.getSrc(), inner);
+  rewriter.replaceOpWithNewOp<tensor::ExpandShapeOp>(expand, expand.getResultType(), middle, outer,
+                                                     expand.getMixedOutputShape());
+  return true;
+}
+
 /// Drops reshapes until the remaining ones agree on the split of each dimension. Returns the sizes
 /// of every iteration dimension.
 static SmallVector<ArrayRef<int64_t>> agreeOnSplits(ArrayRef<AffineMap> maps,
@@ -123,10 +206,19 @@ static void replaceResult(RewriterBase &rewriter, MatmulOp op, const Reshape &re
     fp8::detail::eraseUnused(rewriter, oldInit);
 }
 
+static SmallVector<Reshape, 3> findReshapes(MatmulOp op) {
+  return {findOperandReshape(op.getLhs()), findOperandReshape(op.getRhs()), findResultReshape(op)};
+}
+
 bool fp8::detail::foldReshapes(RewriterBase &rewriter, MatmulOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  Reshape reshapes[] = {findOperandReshape(op.getLhs()), findOperandReshape(op.getRhs()),
-                        findResultReshape(op)};
+  SmallVector<Reshape, 3> reshapes = findReshapes(op);
+  bool isFiner = false;
+  SmallVector<ArrayRef<int64_t>> coarsest = findCoarsestSplits(maps, reshapes);
+  for (auto [map, reshape] : llvm::zip(maps, reshapes))
+    isFiner |= reshape.op && reshapeInTwoSteps(rewriter, map, reshape, coarsest);
+  if (isFiner)
+    reshapes = findReshapes(op);
   SmallVector<ArrayRef<int64_t>> splits = agreeOnSplits(maps, reshapes);
   if (llvm::none_of(reshapes, [](const Reshape &reshape) { return reshape.op; }))
     return false;

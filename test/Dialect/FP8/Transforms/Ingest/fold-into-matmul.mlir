@@ -238,3 +238,55 @@ func.func @kept_reshapes(%x: tensor<2x4x8xf32>, %w: tensor<8x16xf32>, %v: tensor
                       affine_map<(m, n, k) -> (m, n)>]} -> tensor<?x16xf32>
   return %y, %z, %u, %t : tensor<8x16xf32>, tensor<2x4x16xf32>, tensor<8x16xf32>, tensor<?x16xf32>
 }
+
+// -----
+
+// PyTorch's attention with grouped heads: probabilities have [batch, heads], values have [batch, heads, groups],
+// and are rounded to bf16 after their batch dimensions were joined.
+// CHECK-DAG: #[[$A:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>
+// CHECK-DAG: #[[$B:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d3)>
+// CHECK-DAG: #[[$C:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>
+// CHECK-LABEL: func @rounded_after_reshape
+// CHECK-SAME: (%[[P:.*]]: tensor<2x6x4x5xf32>, %[[V:.*]]: tensor<2x3x2x5x8xbf16>)
+// CHECK: %[[ROUNDED:.*]] = linalg.generic {{.*}} ins(%[[P]] : tensor<2x6x4x5xf32>) {{.*}} {
+// CHECK: arith.truncf
+// CHECK: } -> tensor<2x6x4x5xbf16>
+// CHECK: %[[HEADS:.*]] = tensor.collapse_shape %[[V]] {{\[\[}}0], [1, 2], [3], [4]] : {{.*}} into tensor<2x6x5x8xbf16>
+// CHECK: %[[Y:.*]] = fp8.matmul ins(%[[ROUNDED]], %[[HEADS]] : {{.*}} {indexing_maps = [#[[$A]], #[[$B]], #[[$C]]]} -> tensor<2x6x4x8xf32>
+// CHECK: return %[[Y]]
+func.func @rounded_after_reshape(%p: tensor<2x6x4x5xf32>, %v: tensor<2x3x2x5x8xbf16>) -> tensor<2x6x4x8xf32> {
+  %a = tensor.collapse_shape %p [[0, 1], [2], [3]] : tensor<2x6x4x5xf32> into tensor<12x4x5xf32>
+  %e = tensor.empty() : tensor<12x4x5xbf16>
+  %r = linalg.generic {indexing_maps = [affine_map<(b, m, k) -> (b, m, k)>, affine_map<(b, m, k) -> (b, m, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%a : tensor<12x4x5xf32>) outs(%e : tensor<12x4x5xbf16>) {
+  ^bb0(%x: f32, %out: bf16):
+    %t = arith.truncf %x : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<12x4x5xbf16>
+  %b = tensor.collapse_shape %v [[0, 1, 2], [3], [4]] : tensor<2x3x2x5x8xbf16> into tensor<12x5x8xbf16>
+  %i = tensor.empty() : tensor<12x4x8xf32>
+  %y = fp8.matmul ins(%r, %b : tensor<12x4x5xbf16>, tensor<12x5x8xbf16>) outs(%i : tensor<12x4x8xf32>)
+    {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>,
+                      affine_map<(b, m, n, k) -> (b, m, n)>]} -> tensor<12x4x8xf32>
+  %z = tensor.expand_shape %y [[0, 1], [2], [3]] output_shape [2, 6, 4, 8] : tensor<12x4x8xf32> into tensor<2x6x4x8xf32>
+  return %z : tensor<2x6x4x8xf32>
+}
+
+// -----
+
+// The gradient of repeated heads: the result is split more finely than the operands.
+// CHECK-LABEL: func @finer_result
+// CHECK-SAME: (%[[P:.*]]: tensor<2x6x4x5xf32>, %[[G:.*]]: tensor<2x6x4x8xf32>)
+// CHECK: %[[Y:.*]] = fp8.matmul ins(%[[P]], %[[G]] : {{.*}} -> tensor<2x6x5x8xf32>
+// CHECK: tensor.expand_shape %[[Y]] {{\[\[}}0], [1, 2], [3], [4]] output_shape [2, 3, 2, 5, 8]
+func.func @finer_result(%p: tensor<2x6x4x5xf32>, %g: tensor<2x6x4x8xf32>) -> tensor<2x3x2x5x8xf32> {
+  %a = tensor.collapse_shape %p [[0, 1], [2], [3]] : tensor<2x6x4x5xf32> into tensor<12x4x5xf32>
+  %b = tensor.collapse_shape %g [[0, 1], [2], [3]] : tensor<2x6x4x8xf32> into tensor<12x4x8xf32>
+  %i = tensor.empty() : tensor<12x5x8xf32>
+  %y = fp8.matmul ins(%a, %b : tensor<12x4x5xf32>, tensor<12x4x8xf32>) outs(%i : tensor<12x5x8xf32>)
+    {indexing_maps = [affine_map<(b, m, n, k) -> (b, k, m)>, affine_map<(b, m, n, k) -> (b, k, n)>,
+                      affine_map<(b, m, n, k) -> (b, m, n)>]} -> tensor<12x5x8xf32>
+  %z = tensor.expand_shape %y [[0, 1, 2], [3], [4]] output_shape [2, 3, 2, 5, 8] : tensor<12x5x8xf32> into tensor<2x3x2x5x8xf32>
+  return %z : tensor<2x3x2x5x8xf32>
+}
