@@ -17,6 +17,9 @@ static constexpr double kMostProbability = 1e6;
 /// Numbers below it tell no factor.
 static constexpr double kLeastNumber = 1e-3;
 
+/// Sums that cancel leave this much of their largest summand, computed in f64.
+static constexpr double kRounding = 1e-12;
+
 /// Returns whether two numbers are the same; infinities and NaN, too.
 static bool areSame(double x, double y) {
   return x == y || (std::isnan(x) && std::isnan(y)) || areClose(x, y);
@@ -60,15 +63,17 @@ void RowReductions::addSample(std::unique_ptr<TrialRow> row) {
     of = computeStatistics(*scores, site.form.isBaseTwo);
   if (!of)
     return;
-  double product = NAN;
+  double product = NAN, largest = 0;
   if (matmuls.size() > 1)
     gradients = row->compute(matmuls[1]);
   if (gradients) {
     product = 0;
-    for (auto [probability, gradient] : llvm::zip_equal(*probabilities, *gradients))
+    for (auto [probability, gradient] : llvm::zip_equal(*probabilities, *gradients)) {
       product += std::fabs(probability) <= kMostProbability ? probability * gradient : NAN;
+      largest = std::max(largest, std::fabs(gradient));
+    }
   }
-  samples.push_back({std::move(row), of->maximum, of->sum, product});
+  samples.push_back({std::move(row), of->maximum, of->sum, product, largest});
 }
 
 bool RowReductions::isEmpty(TrialRow &row) const {
@@ -155,6 +160,19 @@ RowReduction RowReductions::classify(const CodeNode *node) const {
   if (isOther)
     found = {Kind::emptiness, values.front() == 0 ? 1.0 : -1.0};
   return found;
+}
+
+bool RowReductions::isZero(const CodeNode *node) const {
+  unsigned rows = 0;
+  for (const Sample &sample : samples) {
+    if (!(sample.gradient >= kLeastNumber) || std::isnan(sample.product))
+      continue;
+    std::optional<SmallVector<double>> values = sample.row->compute(node);
+    if (!values || !llvm::all_of(*values, [&](double x) { return std::fabs(x) <= kRounding * sample.gradient; }))
+      return false;
+    ++rows;
+  }
+  return rows >= kLeastRows;
 }
 
 bool RowReductions::hasFactor() const {

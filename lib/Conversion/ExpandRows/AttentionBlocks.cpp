@@ -149,6 +149,14 @@ bool AttentionDecomposer<Op>::isSummedOverBlocks(AffineMap map) const {
   return llvm::any_of(dims.outer, [&](unsigned dim) { return !map.isFunctionOfDim(dim) && isSplit(dim); });
 }
 
+/// Returns whether a further result is a sum of rows, because it lacks an outer dimension.
+template <typename Op>
+bool AttentionDecomposer<Op>::isSum(unsigned result) const {
+  return result >= Op::kNumMainResults && llvm::any_of(dims.outer, [&](unsigned dim) {
+           return ranges[dim] != 1 && !outMaps[result].isFunctionOfDim(dim);
+         });
+}
+
 /// Returns whether blocks take the summands of a gradient in the order of the iteration space, and a matmul
 /// can resume their sums.
 template <typename Op>
@@ -258,6 +266,30 @@ Value AttentionDecomposer<Op>::multiplyInto(OpBuilder &b, unsigned number, Value
   Mapped part{slice(b, whole, seen), outMaps[result]};
   Value matmul = multiply(b, number, rows, factor, part, isSummedOverBlocks(outMaps[result]));
   return insert(b, matmul, whole, seen);
+}
+
+/// Adds the block's `rows` to the sum of them that `result` is. Returns `out` with that.
+template <typename Op>
+Value AttentionDecomposer<Op>::addRows(OpBuilder &b, Value rows, unsigned result, Value out,
+                                       const Box &seen) {
+  Mapped whole{out, outMaps[result]};
+  AffineMap scores = selectDims(scoreDims());
+  SmallVector<AffineExpr> loops(ranges.size(), b.getAffineConstantExpr(0));
+  for (auto [loop, expr] : llvm::enumerate(scores.getResults()))
+    loops[cast<AffineDimExpr>(expr).getPosition()] = b.getAffineDimExpr(loop);
+  AffineMap toSum = outMaps[result].replaceDimsAndSymbols(loops, {}, scores.getNumResults(), 0);
+  SmallVector<utils::IteratorType> iterators;
+  for (unsigned loop = 0; loop < scores.getNumResults(); ++loop)
+    iterators.push_back(toSum.isFunctionOfDim(loop) ? utils::IteratorType::parallel
+                                                    : utils::IteratorType::reduction);
+  Value sums = slice(b, whole, seen);
+  auto added = linalg::GenericOp::create(
+      b, loc, sums.getType(), rows, sums,
+      ArrayRef{b.getMultiDimIdentityMap(scores.getNumResults()), toSum}, iterators,
+      [](OpBuilder &inside, Location at, ValueRange values) {
+        linalg::YieldOp::create(inside, at, arith::AddFOp::create(inside, at, values).getResult());
+      });
+  return insert(b, added.getResult(0), whole, seen);
 }
 
 template class fp8::detail::AttentionDecomposer<AttentionOp>;

@@ -69,6 +69,7 @@ private:
   bool isLimited(const Box &seen) const;
   bool isSplit(unsigned dim) const;
   bool isSummedOverBlocks(mlir::AffineMap map) const;
+  bool isSum(unsigned result) const;
   bool canResume(unsigned result);
 
   mlir::Value slice(mlir::OpBuilder &b, const Mapped &mapped, const Box &box);
@@ -91,6 +92,7 @@ private:
   mlir::AffineMap mapToPart(mlir::AffineMap map) const;
   mlir::FailureOr<mlir::SmallVector<mlir::Value>>
   liftRows(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> matmuls, mlir::ValueRange further, const Box &box);
+  mlir::Value addRows(mlir::OpBuilder &b, mlir::Value rows, unsigned result, mlir::Value out, const Box &seen);
   mlir::SmallVector<mlir::Value> runBlock(mlir::OpBuilder &b, mlir::ValueRange outs, const Box &box);
   mlir::SmallVector<mlir::Value> runOuter(mlir::OpBuilder &b, unsigned outer, mlir::ValueRange outs, Box box);
   mlir::SmallVector<mlir::Value> runBlocks(mlir::OpBuilder &b, mlir::ValueRange outs, const Box &box);

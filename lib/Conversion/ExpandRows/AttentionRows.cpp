@@ -92,15 +92,19 @@ SmallVector<Value> AttentionDecomposer<Op>::runRow(OpBuilder &b, ValueRange posi
                              [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
-/// Runs the rows of the block. Returns the rows that matmuls read, as tensors of the block, then `further`
-/// results with the parts of the block. The rows have the keys that are `seen`, and no values behind.
+/// Runs the rows of the block. Returns the rows that matmuls read, as tensors of the block, then for each further
+/// result `further` with the part of the block or, where it is a sum, the block's rows. The rows have the keys that
+/// are `seen`, and no values behind.
 template <typename Op>
 SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value> matmuls, ValueRange further,
                                                     const Box &box, const Box &seen) {
+  auto isOfBlock = [&](unsigned i) {
+    return i < Op::kNumMatmulRows || isSum(Op::kNumMainResults + i - Op::kNumMatmulRows);
+  };
   SmallVector<Value> shared;
-  for (unsigned i = 0; i < Op::kNumMatmulRows; ++i)
-    shared.push_back(emptyScores(b, getElementTypeOrSelf(op.getYield()->getOperand(i)), box, seen));
-  llvm::append_range(shared, further);
+  for (auto [i, value] : llvm::enumerate(op.getYield()->getOperands()))
+    shared.push_back(isOfBlock(i) ? emptyScores(b, getElementTypeOrSelf(value), box, seen)
+                                  : further[i - Op::kNumMatmulRows]);
   SmallVector<OpFoldResult> counts =
       llvm::map_to_vector(dims.outer, [&](unsigned dim) { return box.sizes[dim]; });
   auto loop = scf::ForallOp::create(b, loc, counts, shared, /*mapping=*/std::nullopt);
@@ -111,7 +115,7 @@ SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value
   AffineExpr sum = b.getAffineDimExpr(0) + b.getAffineDimExpr(1);
   SmallVector<Value> slots;
   for (auto [i, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
-    bool ofBlock = i < Op::kNumMatmulRows, isRow = false;
+    bool ofBlock = isOfBlock(i), isRow = false;
     AffineMap map = ofBlock ? scores : outMaps[Op::kNumMainResults + i - Op::kNumMatmulRows];
     SmallVector<OpFoldResult> offsets, sizes, strides(map.getNumResults(), b.getIndexAttr(1));
     for (AffineExpr expr : map.getResults()) {
@@ -196,11 +200,12 @@ FailureOr<SmallVector<Value>> AttentionDecomposer<Op>::liftRows(OpBuilder &b, Ar
       return failure();
   SmallVector<Value> results;
   for (auto [i, value] : llvm::enumerate(op.getYield()->getOperands())) {
-    if (i < Op::kNumMatmulRows) {
+    unsigned result = Op::kNumMainResults + i - Op::kNumMatmulRows;
+    if (i < Op::kNumMatmulRows || isSum(result)) {
       results.push_back(lifter.get(value));
       continue;
     }
-    AffineMap map = outMaps[Op::kNumMainResults + i - Op::kNumMatmulRows];
+    AffineMap map = outMaps[result];
     Mapped whole{further[i - Op::kNumMatmulRows], map};
     results.push_back(insert(b, lifter.write(value, slice(b, whole, box), mapToPart(map)), whole, box));
   }

@@ -49,7 +49,10 @@ SmallVector<Value> AttentionDecomposer<Op>::runBlock(OpBuilder &b, ValueRange ou
   } else {
     results.push_back(multiplyInto(b, 1, rows[0], 2, 0, outs[0], seen));
   }
-  llvm::append_range(results, ArrayRef(rows).drop_front(Op::kNumMatmulRows));
+  for (unsigned i = Op::kNumMainResults; i < outs.size(); ++i) {
+    Value row = rows[Op::kNumMatmulRows + i - Op::kNumMainResults];
+    results.push_back(isSum(i) ? addRows(b, row, i, outs[i], seen) : row);
+  }
   return results;
 }
 
@@ -150,16 +153,19 @@ SmallVector<Value> AttentionDecomposer<Op>::runTasks(ValueRange outs, Box box) {
   return SmallVector<Value>(loop.getResults());
 }
 
-/// Returns the tensor that blocks write a result to: `outs`, or zeros in f32 that sums begin with.
+/// Returns the tensor that blocks write a result to: `outs`, or zeros: in f32, where the sums of matmuls begin with
+/// them; where rows are added up; where rows have hidden keys.
 template <typename Op>
 Value AttentionDecomposer<Op>::begin(unsigned result) {
   Value out = op.getOuts()[result];
-  if (result >= Op::kNumMainResults || !isSummedOverBlocks(outMaps[result]))
+  bool isFurther = result >= Op::kNumMainResults;
+  bool hasHiddenKeys = isFurther && limit && outMaps[result].isFunctionOfDim(dims.keys.front());
+  if (isFurther ? !isSum(result) && !hasHiddenKeys : !isSummedOverBlocks(outMaps[result]))
     return out;
-  if (!getElementTypeOrSelf(out).isF32())
+  if (!isFurther && !getElementTypeOrSelf(out).isF32())
     out = tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, out),
                                   rewriter.getF32Type());
-  Value zero = arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(0.0f));
+  Value zero = arith::ConstantOp::create(rewriter, loc, rewriter.getZeroAttr(getElementTypeOrSelf(out)));
   return linalg::FillOp::create(rewriter, loc, zero, out).getResult(0);
 }
 

@@ -170,6 +170,23 @@ def biased(q, k, v, bias):
     return output_of(jax.nn.softmax(scores_of(q, k) * 0.25 + bias, axis=-1), v)
 
 
+def shared_bias(q, k, v, bias):
+    """One bias for all batches and heads."""
+    return output_of(jax.nn.softmax(scores_of(q, k) * 0.25 + bias, axis=-1), v)
+
+
+def relative(q, k, v, table):
+    """The bias of T5: a learned number for each head and distance."""
+    rows, keys = jnp.arange(q.shape[1])[:, None], jnp.arange(k.shape[1])
+    bias = table[jnp.clip(rows - keys + 8, 0, 15)]
+    return output_of(jax.nn.softmax(scores_of(q, k) + bias.transpose(2, 0, 1), axis=-1), v)
+
+
+def biased_masked(q, k, v, bias):
+    s = jnp.where(jnp.tril(jnp.ones((q.shape[1], k.shape[1]), bool)), scores_of(q, k) + bias, -jnp.inf)
+    return output_of(jax.nn.softmax(s, axis=-1), v)
+
+
 def sigmoid(q, k, v):
     return output_of(jax.nn.sigmoid(scores_of(q, k)), v)
 
@@ -194,13 +211,21 @@ def over_heads(q, k, v):
 FUSED = [
     *(plain, causal_where, causal_finfo, causal_added, scaled_on_both, by_logarithm, by_hand, softmax_where, padded, packed, window, prefix),
     *(alibi, softcap, dropout, grouped_repeat, heads_first, by_vmap, jax_nn, cross, rematerialized),
+    *(biased, shared_bias, relative, biased_masked),
 ]
 
-# Each of the first four is attention that is not recognized yet.
+# The shape of a bias with a gradient, from the numbers of heads and tokens.
+BIASES = {
+    biased: lambda heads, tokens: (heads, tokens, tokens),
+    shared_bias: lambda heads, tokens: (tokens, tokens),
+    relative: lambda heads, tokens: (16, heads),
+    biased_masked: lambda heads, tokens: (heads, tokens, tokens),
+}
+
+# Each of the first three is attention that is not recognized yet.
 WRITTEN = {
     grouped_einsum: "its backward pass sums in another order than that of its rows",
     multi_query: "its backward pass sums in another order than that of its rows",
-    biased: "its scores or probabilities are also read by 'linalg.generic'",
     divided_after: "the code between its matmuls is no softmax of the scores along the keys",
     sigmoid: "no softmax is between its matmuls",
     linear: "",

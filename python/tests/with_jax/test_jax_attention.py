@@ -19,12 +19,12 @@ RECIPES = ["none", "delayed", "current", "block", "mxfp8"]
 CASES = [("bfloat16", 8), *(pytest.param(*case, marks=pytest.mark.slow) for case in (("float32", 1), ("float32", 17), ("bfloat16", 100)))]
 
 
-def parameters(dtype, tokens, form):
+def parameters(dtype, tokens, form, width=WIDTH):
     random = np.random.default_rng(1)
-    values = {name: random.standard_normal((WIDTH, WIDTH)) * 0.3 for name in "qkvo"}
-    if form is jax_attention.biased:
-        values["bias"] = random.standard_normal((HEADS, tokens, tokens))
-    x = random.standard_normal((BATCH, tokens, WIDTH))
+    values = {name: random.standard_normal((width, width)) * 0.3 for name in "qkvo"}
+    if form in jax_attention.BIASES:
+        values["bias"] = random.standard_normal(jax_attention.BIASES[form](HEADS, tokens))
+    x = random.standard_normal((BATCH, tokens, width))
     return {name: jnp.asarray(value, dtype) for name, value in values.items()}, jnp.asarray(x, dtype)
 
 
@@ -71,6 +71,36 @@ def test_fused(form, dtype, tokens):
         return
     assert site.is_fused, site.reason
     assert site.score_bytes > 0
+
+
+GPU_FORMS = [form for form in jax_attention.FUSED if form not in jax_attention.BIASES]
+QUICK = (jax_attention.by_hand, jax_attention.causal_where)
+
+
+@pytest.mark.parametrize(
+    "form", [form if form in QUICK else pytest.param(form, marks=pytest.mark.slow) for form in GPU_FORMS], ids=lambda form: form.__name__
+)
+def test_fused_in_kernels(form):
+    """On sm_90a, by the emulator with all checks: as near to f32 as where attention is written out."""
+    arguments, results = parameters("bfloat16", 32, form, width=64), {}
+    for attention in ("written", "fused"):
+        step = fp8.jax.jit(make_step(form), recipe="none", attention=attention, target="sm_90a", device="emulator")
+        results[attention] = jax.tree.leaves(step(*arguments))
+    (site,) = step.report().attention
+    assert site.is_fused, site.reason
+    exact = jax.tree.leaves(jax.jit(make_step(form))(*jax.tree.map(lambda value: value.astype(jnp.float32), arguments)))
+    errors = {name: sum(float(jnp.sum((value.astype(jnp.float32) - right) ** 2)) for value, right in zip(values, exact, strict=True))
+              for name, values in results.items()}  # fmt: skip
+    # Roundings to bf16 at other places: at most 1.5 times the error, whose square this is.
+    assert 0 < errors["fused"] <= 1.5**2 * errors["written"]
+
+
+@pytest.mark.parametrize("form", jax_attention.BIASES, ids=lambda form: form.__name__)
+def test_kernels_do_not_store_the_gradient_of_a_bias(form):
+    step = fp8.jax.jit(make_step(form), recipe="none", target="sm_90a", device="emulator")
+    step(*parameters("bfloat16", 16, form, width=64))
+    (site,) = step.report().attention
+    assert site.reason.endswith("which kernels do not store: that of a bias")
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -115,6 +115,9 @@ def narrow(name, dtype):
     return [f"%v = arith.{'addf ' + name + ', %zero' if dtype == F32 else 'truncf ' + name} : f32{'' if dtype == F32 else ' to ' + MLIR_NAMES[dtype]}"]
 
 
+HIDES_LATER = ["%hidden = arith.cmpi ugt, %jx, %ix : index"]
+
+
 class Attention:
     """A random program: sizes, layouts, types, mask, softmax. `size`: small; large, with more scores than one block
     has; long, with rows too long for a loop over rows.
@@ -137,7 +140,7 @@ class Attention:
         outer_of_keys = "bhg" if not grouped or not keys_of_group else "bh"
         self.maps = {"query": order("bhgid"), "key": order(outer_of_keys + "jd"), "value": order(outer_of_keys + "je"),
                      "output": order("bhgie")}
-        self.mask = choose("none", "causal", "bias", "lengths", "window")
+        self.mask = choose("none", "causal", "bias", "causal_bias", "lengths", "window")
         self.bias_dims = choose("hgij", "bij", "bhgij", "j")
         self.divides, self.scale = bool(rng.integers(2)), choose(0.25, 8.0, 1.7)
         self.inverts, self.guards = bool(rng.integers(2)), bool(rng.integers(2))
@@ -149,9 +152,12 @@ class Attention:
     def shape(self, dims):
         return [self.sizes[d] for d in dims]
 
+    def has_bias(self):
+        return self.mask in ("bias", "causal_bias")
+
     def inputs(self):
         """Name, type and dimensions of the inputs of the rows."""
-        if self.mask == "bias":
+        if self.has_bias():
             return [("%bias", F32, self.bias_dims)]
         return [("%lengths", I32, "b")] if self.mask == "lengths" else []
 
@@ -165,8 +171,11 @@ class Attention:
         elif self.mask == "bias":
             body.append("%v = arith.addf %t, %a1 : f32")
             given.append("%bias")
+        elif self.mask == "causal_bias":
+            body += ["%y = arith.addf %t, %a1 : f32", *HIDES_LATER, "%v = arith.select %hidden, %lowest, %y : f32"]
+            given.append("%bias")
         else:
-            test = {"causal": ["%hidden = arith.cmpi ugt, %jx, %ix : index"],
+            test = {"causal": HIDES_LATER,
                     "window": ["%end = arith.addi %jx, %window : index", "%hidden = arith.cmpi ult, %end, %ix : index"],
                     "lengths": ["%at = arith.index_cast %jx : index to i32", "%hidden = arith.cmpi sge, %at, %a1 : i32"]}[self.mask]
             body += [*test, "%v = arith.select %hidden, %lowest, %t : f32"]
@@ -214,6 +223,23 @@ class Attention:
         body = [*lines, f"%t = arith.subf {g}, %a2 : f32", "%u = arith.mulf %t, %a0 : f32",
                 f"%x = arith.{'divf' if self.divides else 'mulf'} %u, %scale : f32", *narrow("%x", self.probability)]
         return code.elements("%ds", self.probability, body, wide, "%g", dot)
+
+    def write_bias_gradient(self, code, wide):
+        """The gradient of the bias: the rows before the scale, summed over the dimensions that the bias lacks."""
+        lines, g = widen("%a1", "%w", self.score)
+        body = [*lines, f"%t = arith.subf {g}, %a2 : f32", "%u = arith.mulf %t, %a0 : f32"]
+        hides = [*HIDES_LATER, "%v = arith.select %hidden, %zero, %u : f32"]
+        body += hides if self.mask == "causal_bias" else ["%v = arith.addf %u, %zero : f32"]
+        rows, scores, dims = code.elements("%db", F32, body, wide, "%g", "%dot"), [*OUTER, "j"], [*self.bias_dims]
+        if set(dims) == set(scores):
+            return rows
+        out = self.type(F32, dims)
+        kinds = ", ".join('"parallel"' if d in dims else '"reduction"' for d in scores)
+        code.lines += [f"%dbias_d = tensor.empty() : {out}", f"%dbias_z = linalg.fill ins(%zero : f32) outs(%dbias_d : {out}) -> {out}",
+                       f"%dbias = linalg.generic {{indexing_maps = [{affine(scores, scores)}, {affine(scores, dims)}], iterator_types = [{kinds}]}} "
+                       f"ins({rows} : {self.type(F32, scores)}) outs(%dbias_z : {out}) {{",
+                       "^bb0(%a: f32, %out: f32):", "%v = arith.addf %a, %out : f32", "linalg.yield %v : f32", f"}} -> {out}"]  # fmt: skip
+        return "%dbias"
 
     # The texts
 
@@ -290,6 +316,8 @@ class Attention:
         self.matmul(code.lines, "%dq", rows(ds), k, self.result, self.maps["query"])
         self.matmul(code.lines, "%dk", rows(ds), q, self.result, self.maps["key"])
         gradients = [(f"%d{n}", self.result, self.maps[t]) for n, t in (("q", "query"), ("k", "key"), ("v", "value"))]
+        if self.has_bias():
+            gradients.append((self.write_bias_gradient(code, wide), F32, [*self.bias_dims]))
         return self.function(arguments, code.lines, [("%y", self.result, self.maps["output"]), *gradients])
 
     def write_output_gradient(self, code, dtype, dims):

@@ -21,6 +21,7 @@ struct RowReduction {
     sum,       ///< `factor` times the sum of the exponentials of the scores less their maximum
     product,   ///< `factor` times the sum of the probability times its gradient, times `sum` to the `power`
     emptiness, ///< whether all scores are -Inf; whether they are not, if `factor` is negative
+    zero,      ///< a difference that is 0 but for roundings, as the gradient of a maximum that is subtracted
     unknown
   };
   Kind kind = Kind::unknown;
@@ -40,6 +41,8 @@ public:
   ~RowReductions();
 
   RowReduction classify(const CodeNode *node) const;
+  /// Returns whether a number or row is 0 but for roundings.
+  bool isZero(const CodeNode *node) const;
   /// Returns whether the probability is its softmax times what its code makes of the number 1.
   bool hasFactor() const;
   /// Tells of rows that nothing is visible in; if there are none, of those whose raw scores are -Inf.
@@ -54,6 +57,7 @@ private:
   struct Sample {
     std::unique_ptr<TrialRow> row;
     double maximum, sum, product;
+    double gradient; ///< the largest gradient of a probability
   };
   /// A row whose scores are all -Inf. Rows of the least rank tell most.
   struct EmptyRow {

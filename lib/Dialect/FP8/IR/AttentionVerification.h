@@ -83,7 +83,12 @@ LogicalResult verifyInputMap(Op op, const AttentionDims &dims, unsigned number, 
   return success();
 }
 
-/// Checks that a further result is a row or a statistic; a dimension of size 1 may be 0.
+/// Whether a further result that lacks outer dimensions is the sum of rows over them.
+template <typename Op>
+constexpr bool kSumsRows = std::is_same_v<Op, AttentionGradOp>;
+
+/// Checks that a further result is a row or a statistic; a dimension of size 1 may be 0. In backward, a row may lack
+/// outer dimensions.
 template <typename Op>
 LogicalResult verifyExtraMap(Op op, const AttentionDims &dims, unsigned number, AffineMap map,
                              ShapedType type) {
@@ -98,12 +103,16 @@ LogicalResult verifyExtraMap(Op op, const AttentionDims &dims, unsigned number, 
   auto hasAll = [&](ArrayRef<unsigned> kind) {
     return llvm::all_of(kind, [&](unsigned dim) { return seen.contains(dim); });
   };
+  bool isSum = kSumsRows<Op> && hasAll(dims.keys) &&
+               llvm::all_of(seen, [&](unsigned dim) {
+                 return llvm::is_contained(dims.outer, dim) || llvm::is_contained(dims.keys, dim);
+               });
   bool isRow = seen.size() == dims.outer.size() + dims.keys.size() && hasAll(dims.keys);
-  if (isSimple && hasAll(dims.outer) && (isRow || seen.size() == dims.outer.size()))
+  if (isSimple && (isSum || (hasAll(dims.outer) && (isRow || seen.size() == dims.outer.size()))))
     return success();
   return op.emitOpError() << "indexing map " << number
-                          << " of a further result must have each outer dimension "
-                          << "once, and each key dimension or none of them";
+                          << " of a further result must have each outer dimension once, and each key dimension or "
+                          << "none of them" << (kSumsRows<Op> ? "; a row may lack outer dimensions" : "");
 }
 
 /// Checks that a gradient has the dimensions of its tensor, and maybe outer dimensions.
@@ -145,7 +154,7 @@ LogicalResult verifyVisibleKeys(Op op, const AttentionDims &dims) {
         "`visible_keys` must be one number, a function of outer dimensions, for one dimension of "
         "keys");
   for (AffineMap further : ArrayRef(op.getOutMaps()).drop_front(Op::kNumMainResults))
-    if (further.isFunctionOfDim(dims.keys.front()))
+    if (further.isFunctionOfDim(dims.keys.front()) && !kSumsRows<Op>)
       return op.emitOpError("has `visible_keys` and a further result that is a row of all keys");
   return success();
 }

@@ -202,11 +202,14 @@ def FP8_AttentionGradOp : FP8_RowAttentionOp<"attention_grad"> {
     gradients, then the parts of the `inputs`: statistics of the forward pass, masks, biases. It yields P, D, and
     for each further result, such as the gradient of a bias, a row or a scalar.
 
-    Results: the gradients of query, key and value, then further results as in `fp8.attention`.
+    Results: the gradients of query, key and value, then further results as in `fp8.attention`. Where the map of a
+    further row lacks outer dimensions, it is the sum over them, from zero on, in the order of the iteration space
+    and in its element type: the gradient of a bias that all batches share has the map `(b, h, i, j, d, e) -> (h, i, j)`.
 
     `sites`: what the five matmuls are in the program, in the order S, G, value_grad, query_grad, key_grad.
 
-    `visible_keys`: as in `fp8.attention`, for scores within ±2^24 and gradients G within ±2^40.
+    `visible_keys`: as in `fp8.attention`, for scores within ±2^24 and gradients G within ±2^40. Further rows are zeros
+    for the keys behind.
 
     Preconditions: as for `fp8.attention`; each gradient has the dimensions of its tensor.
 

@@ -15,8 +15,6 @@ using namespace fp8;
 using namespace fp8::detail;
 
 std::string AttentionFusion::plan() {
-  if (!readers.reason.empty())
-    return readers.reason;
   parts = std::make_unique<AttentionParts>(site, readers);
   if (!parts->reason.empty())
     return parts->reason;
@@ -76,6 +74,8 @@ void AttentionFusion::findGone() {
   llvm::SmallPtrSet<Operation *, 8> replaced{site.output};
   if (parts->hasGradients)
     replaced.insert({parts->valueGrad.matmul, parts->queryGrad.matmul, parts->keyGrad.matmul});
+  for (const FurtherRows &further : readers.further)
+    replaced.insert(further.result.getDefiningOp());
   for (Operation &op : llvm::reverse(*site.output->getBlock()))
     if (replaced.contains(&op) || (isOnline && isStatistic(op)) ||
         (isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>() &&
@@ -84,7 +84,8 @@ void AttentionFusion::findGone() {
 }
 
 std::string AttentionFusion::planBackward() {
-  const CodeNode *outputs[] = {parts->valueRow, parts->scoreGradRow};
+  SmallVector<const CodeNode *> outputs{parts->valueRow, parts->scoreGradRow};
+  llvm::append_range(outputs, parts->furtherRows);
   const CodeNode *matmuls[] = {site.raw, parts->probabilityGradNode};
   backward = std::make_unique<RowsPlan>(*site.code, site.keys, matmuls, outputs);
   // The forward operation stores the statistics that it computes, and backward reads them.
@@ -105,6 +106,9 @@ void AttentionFusion::findFirstGradient() {
   for (MatmulOp matmul : {parts->valueGrad.matmul, parts->queryGrad.matmul, parts->keyGrad.matmul})
     if (!firstGradient || matmul->isBeforeInBlock(firstGradient))
       firstGradient = matmul;
+  for (const FurtherRows &further : readers.further)
+    if (Operation *first = further.result.getDefiningOp(); first->isBeforeInBlock(firstGradient))
+      firstGradient = first;
 }
 
 bool AttentionFusion::isKnownBeforeGradients(ArrayRef<RowInput> inputs) const {
@@ -214,9 +218,11 @@ AffineMapAttr AttentionFusion::limitKeys(ArrayRef<const CodeNode *> matmuls,
       }));
   std::optional<VisibleKeys> visible =
       findVisibleKeys(*site.code, matmuls, outputs, queries, site.keys.front());
+  // The backward operation writes zeros for hidden keys.
+  bool isForward = matmuls.size() == 1;
   bool hasRow = llvm::any_of(outputs.drop_front(matmuls.size()),
                              [&](const CodeNode *output) { return output->isFunctionOf(site.keys.front()); });
-  if (!visible || hasRow)
+  if (!visible || (isForward && hasRow))
     return {};
   hidden = visible;
   return AffineMapAttr::get(toMap(getAffineDimExpr(visible->row, rewriter.getContext()) + visible->count));
@@ -289,9 +295,12 @@ void AttentionFusion::build(ArrayRef<Operand> operands, RowsPlan &plan, ArrayRef
 }
 
 SmallVector<Operand> AttentionFusion::getBackwardResults() const {
-  return {{parts->queryGrad.matmul.getResult(0), parts->queryGrad.map},
-          {parts->keyGrad.matmul.getResult(0), parts->keyGrad.map},
-          {parts->valueGrad.matmul.getResult(0), parts->valueGrad.map}};
+  SmallVector<Operand> results{{parts->queryGrad.matmul.getResult(0), parts->queryGrad.map},
+                               {parts->keyGrad.matmul.getResult(0), parts->keyGrad.map},
+                               {parts->valueGrad.matmul.getResult(0), parts->valueGrad.map}};
+  for (const FurtherRows &further : readers.further)
+    results.push_back({further.result, toMap(further.resultPlaces)});
+  return results;
 }
 
 SmallVector<Operand> AttentionFusion::getForwardResults() const {

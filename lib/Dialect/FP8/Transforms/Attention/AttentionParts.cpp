@@ -93,6 +93,8 @@ AttentionParts::AttentionParts(const AttentionSite &site, const AttentionReaders
   reason = fitForward(site);
   if (reason.empty() && !readers.matmuls.empty())
     reason = fitBackward(site, readers);
+  if (reason.empty())
+    reason = fitFurther(site, readers);
 }
 
 /// Returns whether a matmul is nothing but one: it adds to no tensor, and has no epilogue.
@@ -165,6 +167,27 @@ static void findMatmuls(const CodeNode *node, const CodeNode *raw,
   }
   for (const CodeNode *operand : node->operands)
     findMatmuls(operand, raw, found, seen);
+}
+
+/// Takes rows that the program needs elsewhere, if they are of the backward pass and not what its matmuls make.
+std::string AttentionParts::fitFurther(const AttentionSite &site, const AttentionReaders &readers) {
+  for (const FurtherRows &further : readers.further) {
+    const CodeNode *row = site.code->get(further.rows, further.places);
+    llvm::SmallSetVector<const CodeNode *, 2> matmuls;
+    llvm::SmallPtrSet<const CodeNode *, 32> seen;
+    findMatmuls(row, site.raw, matmuls, seen);
+    bool isKnownSize = cast<RankedTensorType>(further.result.getType()).hasStaticShape() ||
+                       isa<DestinationStyleOpInterface>(further.result.getDefiningOp());
+    if (hasGradients && isKnownSize && matmuls.contains(probabilityGradNode)) {
+      furtherRows.push_back(row);
+      continue;
+    }
+    if (further.reader->hasTrait<OpTrait::IsTerminator>())
+      return "its scores or probabilities are results of the program";
+    return ("its scores or probabilities are also read by '" + further.reader->getName().getStringRef() + "'")
+        .str();
+  }
+  return "";
 }
 
 std::string AttentionParts::fitBackward(const AttentionSite &site, const AttentionReaders &readers) {

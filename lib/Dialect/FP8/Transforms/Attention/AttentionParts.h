@@ -23,11 +23,22 @@ struct RowReader {
   Places places; ///< of that operand
 };
 
+/// Rows that the program needs besides the matmuls of attention, such as the gradient of a bias: a tensor of
+/// them, or their sum over other dimensions than keys.
+struct FurtherRows {
+  mlir::Value rows;
+  Places places;         ///< of `rows`
+  mlir::Value result;    ///< `rows` themselves, or their sum
+  Places resultPlaces;   ///< of `result`; a sum lacks the dimensions that it sums over
+  mlir::Operation *reader; ///< what needs them
+  bool isSum() const { return rows != result; }
+};
+
 /// Follows what is computed from the scores, as far as it is code on elements and rows.
 struct AttentionReaders {
   explicit AttentionReaders(const AttentionSite &site);
 
-  std::string reason;                   ///< why a tensor as large as the scores is needed; empty if none is
+  llvm::SmallVector<FurtherRows> further; ///< in program order
   llvm::SmallVector<RowReader> matmuls; ///< besides the output, in program order
   llvm::SmallVector<mlir::Operation *> members;    ///< all operations of the code, forward and backward
   llvm::MapVector<mlir::Value, Places> statistics; ///< results of members that have one element for each row
@@ -60,11 +71,13 @@ struct AttentionParts {
   const CodeNode *probabilityGradNode = nullptr;
   GradientMatmul queryGrad, keyGrad, valueGrad;
   const CodeNode *valueRow = nullptr, *scoreGradRow = nullptr; ///< the rows that those are made of
+  llvm::SmallVector<const CodeNode *> furtherRows;             ///< those of `AttentionReaders::further`
 
 private:
   std::string fitForward(const AttentionSite &site);
   std::string fitBackward(const AttentionSite &site, const AttentionReaders &readers);
   std::string fitProbabilityGrad(const AttentionSite &site);
+  std::string fitFurther(const AttentionSite &site, const AttentionReaders &readers);
   unsigned numDims = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -134,6 +135,52 @@ static bool isRow(const Places &places, ArrayRef<unsigned> keys) {
   });
 }
 
+/// Returns whether `value` is zeros in all elements.
+static bool isZeros(Value value) {
+  if (auto fill = value.getDefiningOp<linalg::FillOp>())
+    value = fill.getInputs().front();
+  return matchPattern(value, m_AnyZeroFloat());
+}
+
+/// Matches a sum of rows over other dimensions than keys, in the order of the dimensions, from zero on: the gradient of
+/// a bias that lacks these dimensions.
+static std::optional<FurtherRows> matchSum(Operation *op, const llvm::MapVector<Value, Places> &known,
+                                           ArrayRef<unsigned> keys) {
+  auto sum = dyn_cast<linalg::LinalgOp>(op);
+  if (!sum || !sum.hasPureTensorSemantics() || sum.getNumDpsInputs() != 1 || sum.getNumDpsInits() != 1 ||
+      sum.getNumReductionLoops() == 0 || !isZeros(sum.getDpsInits().front()))
+    return std::nullopt;
+  OpOperand *input = sum.getDpsInputOperand(0), *init = sum.getDpsInitOperand(0);
+  auto add = sum.getBlock()->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  Value summands[] = {sum.getMatchingBlockArgument(input), sum.getMatchingBlockArgument(init)};
+  if (!add || !std::is_permutation(add->operand_begin(), add->operand_end(), summands, std::end(summands)))
+    return std::nullopt;
+  const auto *places = known.find(input->get());
+  AffineMap map = sum.getMatchingIndexingMap(input);
+  if (places == known.end() || !map.isPermutation())
+    return std::nullopt;
+  Places loops(sum.getNumLoops());
+  for (auto [loop, place] : llvm::zip_equal(map.getResults(), places->second))
+    loops[cast<AffineDimExpr>(loop).getPosition()] = place;
+  SmallVector<unsigned> order;
+  for (auto [place, kind] : llvm::zip_equal(loops, sum.getIteratorTypesArray())) {
+    auto dim = dyn_cast<AffineDimExpr>(place);
+    if (kind == utils::IteratorType::reduction && dim)
+      order.push_back(dim.getPosition());
+  }
+  bool sumsKeys = llvm::any_of(order, [&](unsigned dim) { return llvm::is_contained(keys, dim); });
+  if (order.empty() || sumsKeys || !llvm::is_sorted(order))
+    return std::nullopt;
+  FurtherRows found{input->get(), places->second, op->getResult(0), {}, op};
+  for (AffineExpr loop : sum.getMatchingIndexingMap(init).getResults()) {
+    auto dim = dyn_cast<AffineDimExpr>(loop);
+    if (!dim && !isZero(loop))
+      return std::nullopt;
+    found.resultPlaces.push_back(dim ? loops[dim.getPosition()] : loop);
+  }
+  return found;
+}
+
 AttentionReaders::AttentionReaders(const AttentionSite &site) {
   llvm::MapVector<Value, Places> known;
   Block *block = site.output->getBlock();
@@ -143,19 +190,18 @@ AttentionReaders::AttentionReaders(const AttentionSite &site) {
   // Operations in program order, so that all that an operation reads is known.
   for (Operation *op = site.scores->getNextNode(); op; op = op->getNextNode()) {
     bool reads = false;
-    Value read;
+    llvm::SmallSetVector<Value, 2> read; // rows
     op->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
         if (auto places = known.find(operand); places != known.end()) {
-          bool row = isRow(places->second, site.keys);
           reads = true;
-          if (row)
-            read = operand;
+          if (isRow(places->second, site.keys))
+            read.insert(operand);
         }
     });
     if (!reads || op == site.output || unused.contains(op))
       continue;
-    if (auto matmul = dyn_cast<MatmulOp>(op); matmul && read) {
+    if (auto matmul = dyn_cast<MatmulOp>(op); matmul && !read.empty()) {
       for (unsigned operand : {0, 1})
         if (auto places = known.find(matmul->getOperand(operand));
             places != known.end() && isRow(places->second, site.keys))
@@ -175,12 +221,11 @@ AttentionReaders::AttentionReaders(const AttentionSite &site) {
         if (!isRow(*place, site.keys))
           statistics[result] = *place;
       }
-    } else if (read) {
-      reason =
-          op == block->getTerminator()
-              ? "its scores or probabilities are results of the program"
-              : ("its scores or probabilities are also read by '" + op->getName().getStringRef() + "'").str();
-      return;
+    } else if (std::optional<FurtherRows> sum = matchSum(op, known, site.keys)) {
+      further.push_back(std::move(*sum));
+    } else {
+      for (Value rows : read)
+        further.push_back({rows, known[rows], rows, known[rows], op});
     }
   }
 }

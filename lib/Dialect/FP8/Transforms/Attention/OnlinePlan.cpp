@@ -105,21 +105,30 @@ std::string OnlinePlan::explainOperands() const {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-void OnlinePlan::findReductions(RowsPlan &from, const CodeNode *node, Reductions &found,
-                                llvm::SmallPtrSetImpl<const CodeNode *> &seen) const {
-  if (!seen.insert(node).second || llvm::is_contained(from.getMatmuls(), node) ||
-      !from.dependsOnMatmuls(node))
-    return;
-  if (node->kind == CodeNode::Kind::reduction) {
-    found.push_back({node, rows->classify(node)});
-    return;
-  }
-  for (const CodeNode *operand : node->operands)
-    findReductions(from, operand, found, seen);
+OnlinePlan::Reductions OnlinePlan::findReductions(RowsPlan &from, ArrayRef<const CodeNode *> nodes,
+                                                  bool takesZeros) const {
+  Reductions found;
+  llvm::SmallPtrSet<const CodeNode *, 32> seen;
+  auto visit = [&](auto &self, const CodeNode *node) -> void {
+    if (!seen.insert(node).second || llvm::is_contained(from.getMatmuls(), node) || !from.dependsOnMatmuls(node))
+      return;
+    if (takesZeros && isa<FloatType>(node->type) && rows->isZero(node))
+      found.push_back({node, {Kind::zero}});
+    else if (node->kind == CodeNode::Kind::reduction)
+      found.push_back({node, rows->classify(node)});
+    else
+      for (const CodeNode *operand : node->operands)
+        self(self, operand);
+  };
+  for (const CodeNode *node : nodes)
+    visit(visit, node);
+  return found;
 }
 
 std::string OnlinePlan::explainReductions(const Reductions &found, Kind last, StringRef subject) const {
   for (auto [node, reduction] : found) {
+    if (reduction.kind == Kind::zero)
+      continue;
     bool isKnown = reduction.kind == Kind::emptiness || reduction.kind <= last;
     if (!isKnown || node->isFunctionOf(site.keys.front()))
       return (subject + " reduces its rows to another number than a kernel does").str();
@@ -151,10 +160,7 @@ std::optional<unsigned> OnlinePlan::findStatistic(Kind kind) const {
 std::string OnlinePlan::planForward() {
   if (!site.form.isSafe)
     return "its softmax subtracts no maximum, and a kernel's does";
-  Reductions found;
-  llvm::SmallPtrSet<const CodeNode *, 32> seen;
-  findReductions(score, site.probability, found, seen);
-  if (!found.empty() || !rows->hasFactor())
+  if (!findReductions(score, site.probability).empty() || !rows->hasFactor())
     return "its probabilities are more than a factor times their softmax";
   if (rows->getEmptyRows() == EmptyRows::mixed)
     return "its rows in which all keys are hidden have neither the probability 0 nor NaN";
@@ -167,9 +173,7 @@ std::string OnlinePlan::planForward() {
 
 std::string OnlinePlan::planStatistics() {
   RowsPlan from(*site.code, site.keys, site.raw, statistics);
-  llvm::SmallPtrSet<const CodeNode *, 32> seen;
-  for (const CodeNode *statistic : statistics)
-    findReductions(from, statistic, statisticReductions, seen);
+  statisticReductions = findReductions(from, statistics);
   if (std::string reason = explainReductions(statisticReductions, Kind::sum, "a statistic of its rows");
       !reason.empty())
     return reason;
@@ -182,11 +186,11 @@ std::string OnlinePlan::planBackward() {
   const CodeNode *outputs[] = {parts.valueRow, parts.scoreGradRow};
   SmallVector<const CodeNode *> given{site.raw, parts.probabilityGradNode};
   RowsPlan from(*site.code, site.keys, given, outputs);
-  llvm::SmallPtrSet<const CodeNode *, 32> seen;
-  for (const CodeNode *output : outputs)
-    findReductions(from, output, gradientReductions, seen);
-  if (std::string reason = explainReductions(gradientReductions, Kind::product, "its backward pass");
-      !reason.empty())
+  auto explain = [&] { return explainReductions(gradientReductions, Kind::product, "its backward pass"); };
+  gradientReductions = findReductions(from, outputs);
+  if (!explain().empty())
+    gradientReductions = findReductions(from, outputs, /*takesZeros=*/true);
+  if (std::string reason = explain(); !reason.empty())
     return reason;
   if (rows->getEmptyRows() == EmptyRows::zero)
     for (const CodeNode *output : outputs)
@@ -278,6 +282,10 @@ void OnlinePlan::writeElements(OpBuilder &builder, Block *block) const {
     if (readsInBackward(kind))
       numbers[int(kind)] = block->getArgument(next++);
   for (auto [node, reduction] : gradientReductions) {
+    if (reduction.kind == Kind::zero) {
+      writer.set(node, writeFloat(builder, loc, 0));
+      continue;
+    }
     Kind of = reduction.kind == Kind::emptiness ? Kind::maximum : reduction.kind;
     writer.set(node,
                writeReduction(builder, loc, reduction, numbers[int(of)], numbers.lookup(int(Kind::sum))));
