@@ -168,7 +168,8 @@ bool RowReductions::isZero(const CodeNode *node) const {
     if (!(sample.gradient >= kLeastNumber) || std::isnan(sample.product))
       continue;
     std::optional<SmallVector<double>> values = sample.row->compute(node);
-    if (!values || !llvm::all_of(*values, [&](double x) { return std::fabs(x) <= kRounding * sample.gradient; }))
+    if (!values ||
+        !llvm::all_of(*values, [&](double x) { return std::fabs(x) <= kRounding * sample.gradient; }))
       return false;
     ++rows;
   }

@@ -284,9 +284,8 @@ Value AttentionDecomposer<Op>::addRows(OpBuilder &b, Value rows, unsigned result
                                                     : utils::IteratorType::reduction);
   Value sums = slice(b, whole, seen);
   auto added = linalg::GenericOp::create(
-      b, loc, sums.getType(), rows, sums,
-      ArrayRef{b.getMultiDimIdentityMap(scores.getNumResults()), toSum}, iterators,
-      [](OpBuilder &inside, Location at, ValueRange values) {
+      b, loc, sums.getType(), rows, sums, ArrayRef{b.getMultiDimIdentityMap(scores.getNumResults()), toSum},
+      iterators, [](OpBuilder &inside, Location at, ValueRange values) {
         linalg::YieldOp::create(inside, at, arith::AddFOp::create(inside, at, values).getResult());
       });
   return insert(b, added.getResult(0), whole, seen);

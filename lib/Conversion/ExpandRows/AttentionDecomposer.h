@@ -92,7 +92,8 @@ private:
   mlir::AffineMap mapToPart(mlir::AffineMap map) const;
   mlir::FailureOr<mlir::SmallVector<mlir::Value>>
   liftRows(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> matmuls, mlir::ValueRange further, const Box &box);
-  mlir::Value addRows(mlir::OpBuilder &b, mlir::Value rows, unsigned result, mlir::Value out, const Box &seen);
+  mlir::Value addRows(mlir::OpBuilder &b, mlir::Value rows, unsigned result, mlir::Value out,
+                      const Box &seen);
   mlir::SmallVector<mlir::Value> runBlock(mlir::OpBuilder &b, mlir::ValueRange outs, const Box &box);
   mlir::SmallVector<mlir::Value> runOuter(mlir::OpBuilder &b, unsigned outer, mlir::ValueRange outs, Box box);
   mlir::SmallVector<mlir::Value> runBlocks(mlir::OpBuilder &b, mlir::ValueRange outs, const Box &box);

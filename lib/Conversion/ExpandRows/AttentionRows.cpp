@@ -92,19 +92,32 @@ SmallVector<Value> AttentionDecomposer<Op>::runRow(OpBuilder &b, ValueRange posi
                              [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
-/// Runs the rows of the block. Returns the rows that matmuls read, as tensors of the block, then for each further
-/// result `further` with the part of the block or, where it is a sum, the block's rows. The rows have the keys that
-/// are `seen`, and no values behind.
+/// Runs the rows of the block. Returns the rows that matmuls read, as tensors of the block, then for each
+/// further result `further` with the part of the block or, where it is a sum, the block's rows. The rows have
+/// the keys that are `seen`, and no values behind.
 template <typename Op>
 SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value> matmuls, ValueRange further,
                                                     const Box &box, const Box &seen) {
   auto isOfBlock = [&](unsigned i) {
     return i < Op::kNumMatmulRows || isSum(Op::kNumMainResults + i - Op::kNumMatmulRows);
   };
+  // The gradient of a bias is mostly that of the scores: rows that the code yields twice are written once.
   SmallVector<Value> shared;
-  for (auto [i, value] : llvm::enumerate(op.getYield()->getOperands()))
-    shared.push_back(isOfBlock(i) ? emptyScores(b, getElementTypeOrSelf(value), box, seen)
-                                  : further[i - Op::kNumMatmulRows]);
+  SmallVector<unsigned> stored,
+      places; // yielded values in memory of their own; where each of all is among them
+  OperandRange all = op.getYield()->getOperands();
+  for (unsigned i = 0; i < all.size(); ++i) {
+    bool ofBlock = isOfBlock(i);
+    auto *same = llvm::find_if(stored, [&](unsigned other) {
+      return i >= Op::kNumMatmulRows && ofBlock && isOfBlock(other) && all[other] == all[i];
+    });
+    places.push_back(same - stored.begin());
+    if (same != stored.end())
+      continue;
+    stored.push_back(i);
+    shared.push_back(ofBlock ? emptyScores(b, getElementTypeOrSelf(all[i]), box, seen)
+                             : further[i - Op::kNumMatmulRows]);
+  }
   SmallVector<OpFoldResult> counts =
       llvm::map_to_vector(dims.outer, [&](unsigned dim) { return box.sizes[dim]; });
   auto loop = scf::ForallOp::create(b, loc, counts, shared, /*mapping=*/std::nullopt);
@@ -114,7 +127,7 @@ SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value
   AffineMap scores = selectDims(scoreDims());
   AffineExpr sum = b.getAffineDimExpr(0) + b.getAffineDimExpr(1);
   SmallVector<Value> slots;
-  for (auto [i, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
+  for (auto [i, argument] : llvm::zip_equal(stored, loop.getRegionIterArgs())) {
     bool ofBlock = isOfBlock(i), isRow = false;
     AffineMap map = ofBlock ? scores : outMaps[Op::kNumMainResults + i - Op::kNumMatmulRows];
     SmallVector<OpFoldResult> offsets, sizes, strides(map.getNumResults(), b.getIndexAttr(1));
@@ -142,7 +155,8 @@ SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value
   }
   SmallVector<Value> yielded =
       runRow(b, loop.getInductionVars(), matmuls, ArrayRef(slots).take_front(Op::kNumMatmulRows), seen);
-  for (auto [value, argument, slot] : llvm::zip_equal(yielded, loop.getRegionIterArgs(), slots)) {
+  for (auto [i, argument, slot] : llvm::zip_equal(stored, loop.getRegionIterArgs(), slots)) {
+    Value value = yielded[i];
     auto part = slot.getDefiningOp<tensor::ExtractSliceOp>();
     if (!isa<RankedTensorType>(value.getType()))
       value = tensor::InsertOp::create(b, loc, value, slot, ValueRange());
@@ -152,7 +166,7 @@ SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value
     if (part->use_empty())
       part->erase();
   }
-  return SmallVector<Value>(loop.getResults());
+  return llvm::map_to_vector(places, [&](unsigned place) -> Value { return loop.getResult(place); });
 }
 
 /// Returns the map to a box of a tensor with this `map`, from the outer dimensions and those of a row's part

@@ -153,8 +153,8 @@ SmallVector<Value> AttentionDecomposer<Op>::runTasks(ValueRange outs, Box box) {
   return SmallVector<Value>(loop.getResults());
 }
 
-/// Returns the tensor that blocks write a result to: `outs`, or zeros: in f32, where the sums of matmuls begin with
-/// them; where rows are added up; where rows have hidden keys.
+/// Returns the tensor that blocks write a result to: `outs`, or zeros: in f32, where the sums of matmuls
+/// begin with them; where rows are added up; where rows have hidden keys.
 template <typename Op>
 Value AttentionDecomposer<Op>::begin(unsigned result) {
   Value out = op.getOuts()[result];

@@ -25,10 +25,8 @@ EAGER = {}
 
 
 def check_attention(name, report):
-    """Attention is fused, forward and backward, except where a bias needs its gradient (T5's self attention)."""
-    for site in report.attention:
-        expected = "its scores or probabilities are also read by 'linalg.generic'" if site.site.endswith(".SelfAttention") else ""
-        assert site.reason == expected, site
+    """All attention is fused, also T5's, whose bias has a gradient."""
+    assert not [site for site in report.attention if not site.is_fused]
     assert bool(report.attention) == (name not in ("mixer", "convnext"))
 
 

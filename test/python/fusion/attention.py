@@ -142,6 +142,7 @@ class Attention:
                      "output": order("bhgie")}
         self.mask = choose("none", "causal", "bias", "causal_bias", "lengths", "window")
         self.bias_dims = choose("hgij", "bij", "bhgij", "j")
+        self.has_bias_gradient = True  # in `step`
         self.divides, self.scale = bool(rng.integers(2)), choose(0.25, 8.0, 1.7)
         self.inverts, self.guards = bool(rng.integers(2)), bool(rng.integers(2))
         self.keeps_statistics = bool(rng.integers(2))
@@ -316,7 +317,7 @@ class Attention:
         self.matmul(code.lines, "%dq", rows(ds), k, self.result, self.maps["query"])
         self.matmul(code.lines, "%dk", rows(ds), q, self.result, self.maps["key"])
         gradients = [(f"%d{n}", self.result, self.maps[t]) for n, t in (("q", "query"), ("k", "key"), ("v", "value"))]
-        if self.has_bias():
+        if self.has_bias() and self.has_bias_gradient:
             gradients.append((self.write_bias_gradient(code, wide), F32, [*self.bias_dims]))
         return self.function(arguments, code.lines, [("%y", self.result, self.maps["output"]), *gradients])
 

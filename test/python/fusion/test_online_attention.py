@@ -39,6 +39,7 @@ def random_step(seed):
     program.result = F32 if program.result == F32 else program.operand
     program.scale = 0.25  # probabilities of several keys
     program.divides = False
+    program.has_bias_gradient = False  # kernels do not store it
     return rng, program
 
 

@@ -87,8 +87,8 @@ LogicalResult verifyInputMap(Op op, const AttentionDims &dims, unsigned number, 
 template <typename Op>
 constexpr bool kSumsRows = std::is_same_v<Op, AttentionGradOp>;
 
-/// Checks that a further result is a row or a statistic; a dimension of size 1 may be 0. In backward, a row may lack
-/// outer dimensions.
+/// Checks that a further result is a row or a statistic; a dimension of size 1 may be 0. In backward, a row
+/// may lack outer dimensions.
 template <typename Op>
 LogicalResult verifyExtraMap(Op op, const AttentionDims &dims, unsigned number, AffineMap map,
                              ShapedType type) {
@@ -103,16 +103,16 @@ LogicalResult verifyExtraMap(Op op, const AttentionDims &dims, unsigned number, 
   auto hasAll = [&](ArrayRef<unsigned> kind) {
     return llvm::all_of(kind, [&](unsigned dim) { return seen.contains(dim); });
   };
-  bool isSum = kSumsRows<Op> && hasAll(dims.keys) &&
-               llvm::all_of(seen, [&](unsigned dim) {
+  bool isSum = kSumsRows<Op> && hasAll(dims.keys) && llvm::all_of(seen, [&](unsigned dim) {
                  return llvm::is_contained(dims.outer, dim) || llvm::is_contained(dims.keys, dim);
                });
   bool isRow = seen.size() == dims.outer.size() + dims.keys.size() && hasAll(dims.keys);
   if (isSimple && (isSum || (hasAll(dims.outer) && (isRow || seen.size() == dims.outer.size()))))
     return success();
-  return op.emitOpError() << "indexing map " << number
-                          << " of a further result must have each outer dimension once, and each key dimension or "
-                          << "none of them" << (kSumsRows<Op> ? "; a row may lack outer dimensions" : "");
+  return op.emitOpError()
+         << "indexing map " << number
+         << " of a further result must have each outer dimension once, and each key dimension or "
+         << "none of them" << (kSumsRows<Op> ? "; a row may lack outer dimensions" : "");
 }
 
 /// Checks that a gradient has the dimensions of its tensor, and maybe outer dimensions.

@@ -7,7 +7,9 @@
 #include "AttentionFusion.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Dominance.h"
 
 using namespace mlir;
@@ -238,6 +240,29 @@ void AttentionFusion::Operands::addOut(const Operand &out) {
   maps.push_back(out.map);
 }
 
+/// Returns an input whose rows are contiguous: with the dimension of keys last. T5's bias, from a table for
+/// each distance, has heads there.
+Operand AttentionFusion::makeRowsContiguous(const RowInput &input) {
+  auto *key = llvm::find_if(input.at, [&](AffineExpr expr) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    return dim && llvm::is_contained(site.keys, dim.getPosition());
+  });
+  unsigned position = key - input.at.begin();
+  auto type = dyn_cast<RankedTensorType>(input.tensor.getType());
+  if (key == input.at.end() || site.keys.size() != 1 ||
+      llvm::all_of(type.getShape().drop_front(position + 1), [](int64_t size) { return size == 1; }))
+    return {input.tensor, toMap(input.at)};
+  SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(type.getRank()));
+  permutation.erase(permutation.begin() + position);
+  permutation.push_back(position);
+  Location loc = input.tensor.getLoc();
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, input.tensor);
+  Value init =
+      tensor::EmptyOp::create(rewriter, loc, applyPermutation(sizes, permutation), type.getElementType());
+  Value rows = linalg::TransposeOp::create(rewriter, loc, input.tensor, init, permutation)->getResult(0);
+  return {rows, toMap(applyPermutation(input.at, permutation))};
+}
+
 /// Lists the operands of an operation with results like those given.
 AttentionFusion::Operands AttentionFusion::gather(ArrayRef<Operand> operands, ArrayRef<RowInput> inputs,
                                                   ArrayRef<Operand> results) {
@@ -248,7 +273,7 @@ AttentionFusion::Operands AttentionFusion::gather(ArrayRef<Operand> operands, Ar
     all.maps.push_back(operand.map);
   }
   for (const RowInput &input : inputs)
-    all.addInput({input.tensor, toMap(input.at)});
+    all.addInput(makeRowsContiguous(input));
   for (const Operand &result : results) {
     auto type = cast<RankedTensorType>(result.tensor.getType());
     auto structured = result.tensor.getDefiningOp<DestinationStyleOpInterface>();

@@ -58,6 +58,7 @@ private:
   /// `matmuls` are nodes that code reads, `outputs` what it computes.
   mlir::AffineMapAttr limitKeys(mlir::ArrayRef<const CodeNode *> matmuls,
                                 mlir::ArrayRef<const CodeNode *> outputs);
+  Operand makeRowsContiguous(const RowInput &input);
   Operands gather(mlir::ArrayRef<Operand> operands, mlir::ArrayRef<RowInput> inputs,
                   mlir::ArrayRef<Operand> results);
   template <typename Op>

@@ -169,7 +169,8 @@ static void findMatmuls(const CodeNode *node, const CodeNode *raw,
     findMatmuls(operand, raw, found, seen);
 }
 
-/// Takes rows that the program needs elsewhere, if they are of the backward pass and not what its matmuls make.
+/// Takes rows that the program needs elsewhere, if they are of the backward pass and not what its matmuls
+/// make.
 std::string AttentionParts::fitFurther(const AttentionSite &site, const AttentionReaders &readers) {
   for (const FurtherRows &further : readers.further) {
     const CodeNode *row = site.code->get(further.rows, further.places);

@@ -27,9 +27,9 @@ struct RowReader {
 /// them, or their sum over other dimensions than keys.
 struct FurtherRows {
   mlir::Value rows;
-  Places places;         ///< of `rows`
-  mlir::Value result;    ///< `rows` themselves, or their sum
-  Places resultPlaces;   ///< of `result`; a sum lacks the dimensions that it sums over
+  Places places;           ///< of `rows`
+  mlir::Value result;      ///< `rows` themselves, or their sum
+  Places resultPlaces;     ///< of `result`; a sum lacks the dimensions that it sums over
   mlir::Operation *reader; ///< what needs them
   bool isSum() const { return rows != result; }
 };
@@ -38,8 +38,8 @@ struct FurtherRows {
 struct AttentionReaders {
   explicit AttentionReaders(const AttentionSite &site);
 
-  llvm::SmallVector<FurtherRows> further; ///< in program order
-  llvm::SmallVector<RowReader> matmuls; ///< besides the output, in program order
+  llvm::SmallVector<FurtherRows> further;          ///< in program order
+  llvm::SmallVector<RowReader> matmuls;            ///< besides the output, in program order
   llvm::SmallVector<mlir::Operation *> members;    ///< all operations of the code, forward and backward
   llvm::MapVector<mlir::Value, Places> statistics; ///< results of members that have one element for each row
 };

@@ -142,8 +142,8 @@ static bool isZeros(Value value) {
   return matchPattern(value, m_AnyZeroFloat());
 }
 
-/// Matches a sum of rows over other dimensions than keys, in the order of the dimensions, from zero on: the gradient of
-/// a bias that lacks these dimensions.
+/// Matches a sum of rows over other dimensions than keys, in the order of the dimensions, from zero on: the
+/// gradient of a bias that lacks these dimensions.
 static std::optional<FurtherRows> matchSum(Operation *op, const llvm::MapVector<Value, Places> &known,
                                            ArrayRef<unsigned> keys) {
   auto sum = dyn_cast<linalg::LinalgOp>(op);

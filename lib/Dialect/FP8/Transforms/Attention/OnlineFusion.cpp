@@ -17,7 +17,8 @@ using Kind = RowReduction::Kind;
 
 std::string AttentionFusion::planOnline() {
   if (!readers.further.empty())
-    return "its backward pass makes more of the gradients of its scores, which kernels do not store: that of a bias";
+    return "its backward pass makes more of the gradients of its scores, which kernels do not store: that of "
+           "a bias";
   if (std::string reason = planStatistics(); !reason.empty())
     return reason;
   online = std::make_unique<OnlinePlan>(site, *parts, statisticNodes);

@@ -110,7 +110,8 @@ OnlinePlan::Reductions OnlinePlan::findReductions(RowsPlan &from, ArrayRef<const
   Reductions found;
   llvm::SmallPtrSet<const CodeNode *, 32> seen;
   auto visit = [&](auto &self, const CodeNode *node) -> void {
-    if (!seen.insert(node).second || llvm::is_contained(from.getMatmuls(), node) || !from.dependsOnMatmuls(node))
+    if (!seen.insert(node).second || llvm::is_contained(from.getMatmuls(), node) ||
+        !from.dependsOnMatmuls(node))
       return;
     if (takesZeros && isa<FloatType>(node->type) && rows->isZero(node))
       found.push_back({node, {Kind::zero}});

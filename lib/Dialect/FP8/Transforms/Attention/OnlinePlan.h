@@ -53,9 +53,10 @@ private:
   std::string planForward();
   std::string planStatistics();
   std::string planBackward();
-  /// Returns the reductions of rows that `nodes` are computed from, the outermost ones. `takesZeros`: a number or row
-  /// that is always 0 is one.
-  Reductions findReductions(RowsPlan &from, llvm::ArrayRef<const CodeNode *> nodes, bool takesZeros = false) const;
+  /// Returns the reductions of rows that `nodes` are computed from, the outermost ones. `takesZeros`: a
+  /// number or row that is always 0 is one.
+  Reductions findReductions(RowsPlan &from, llvm::ArrayRef<const CodeNode *> nodes,
+                            bool takesZeros = false) const;
   /// Returns why a kernel lacks one of these reductions, of code that may read `last` and those before it.
   std::string explainReductions(const Reductions &found, Kind last, llvm::StringRef subject) const;
 
