@@ -309,6 +309,39 @@ func.func @dynamic_keys(%q: tensor<40x16xf32>, %k: tensor<?x16xf32>, %bias: tens
 
 // -----
 
+// The gradient of a bias that all batches share, which is that of the scores: each block adds its rows, which are
+// in memory once.
+#row = affine_map<(j) -> (j)>
+// CHECK-LABEL: func @bias_gradient
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK: %[[SUM:.*]] = linalg.fill ins(%[[ZERO]] : f32) outs(%{{.*}} : tensor<4x8xf32>)
+// CHECK: scf.for {{.*}}, %[[CARRIED:[a-z0-9]*]] = %[[SUM]])
+// CHECK: %[[ROWS:.*]]:2 = scf.forall
+// CHECK: %[[ADDED:.*]] = linalg.generic {{.*}} iterator_types = ["reduction", "parallel", "parallel"]} ins(%[[ROWS]]#1 : tensor<{{.*}}x8xf32>) outs(%[[CARRIED]] : tensor<4x8xf32>)
+// CHECK: arith.addf
+// CHECK: scf.yield {{.*}}, %[[ADDED]] :
+func.func @bias_gradient(%q: tensor<6x4x16xf32>, %k: tensor<6x8x16xf32>, %o: tensor<6x4x16xf32>, %g: tensor<6x8x16xf32>, %bias: tensor<4x8xf32>)
+    -> (tensor<6x4x16xf32>, tensor<6x8x16xf32>, tensor<6x8x16xf32>, tensor<4x8xf32>) {
+  %0:4 = fp8.attention_grad ins(%q, %k, %k, %q : tensor<6x4x16xf32>, tensor<6x8x16xf32>, tensor<6x8x16xf32>, tensor<6x4x16xf32>)
+      outs(%o, %g, %g, %bias : tensor<6x4x16xf32>, tensor<6x8x16xf32>, tensor<6x8x16xf32>, tensor<4x8xf32>)
+      {indexing_maps = [affine_map<(b, i, j, d, e) -> (b, i, d)>, affine_map<(b, i, j, d, e) -> (b, j, d)>, affine_map<(b, i, j, d, e) -> (b, j, e)>,
+                        affine_map<(b, i, j, d, e) -> (b, i, e)>, affine_map<(b, i, j, d, e) -> (b, i, d)>, affine_map<(b, i, j, d, e) -> (b, j, d)>,
+                        affine_map<(b, i, j, d, e) -> (b, j, e)>, affine_map<(b, i, j, d, e) -> (i, j)>]} rows {
+    ^bb0(%b: index, %i: index, %s: tensor<8xf32>, %p: tensor<8xf32>):
+      %init = tensor.empty() : tensor<8xf32>
+      %d = linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel"]}
+          ins(%s, %p : tensor<8xf32>, tensor<8xf32>) outs(%init : tensor<8xf32>) {
+        ^bb0(%x: f32, %y: f32, %out: f32):
+          %z = arith.mulf %x, %y : f32
+          linalg.yield %z : f32
+      } -> tensor<8xf32>
+      fp8.yield %s, %d, %d : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  } -> tensor<6x4x16xf32>, tensor<6x8x16xf32>, tensor<6x8x16xf32>, tensor<4x8xf32>
+  return %0#0, %0#1, %0#2, %0#3 : tensor<6x4x16xf32>, tensor<6x8x16xf32>, tensor<6x8x16xf32>, tensor<4x8xf32>
+}
+
+// -----
+
 #q = affine_map<(i, j, d, e) -> (i, d)>
 #k = affine_map<(i, j, d, e) -> (j, d)>
 #v = affine_map<(i, j, d, e) -> (j, e)>

@@ -201,6 +201,22 @@ func.func @further_result(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor
 
 // -----
 
+func.func @statistic_of_some_rows(%q: tensor<2x4x16xf32>, %k: tensor<2x8x16xf32>, %y: tensor<2xf32>) {
+  // expected-error@+1 {{indexing map 7 of a further result must have each outer dimension once, and each key dimension or none of them; a row may lack outer dimensions}}
+  %r:4 = fp8.attention_grad ins(%q, %k, %k, %q : tensor<2x4x16xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32>, tensor<2x4x16xf32>)
+      outs(%q, %k, %k, %y : tensor<2x4x16xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32>, tensor<2xf32>)
+      {indexing_maps = [affine_map<(b, i, j, d, e) -> (b, i, d)>, affine_map<(b, i, j, d, e) -> (b, j, d)>, affine_map<(b, i, j, d, e) -> (b, j, e)>,
+                        affine_map<(b, i, j, d, e) -> (b, i, e)>, affine_map<(b, i, j, d, e) -> (b, i, d)>, affine_map<(b, i, j, d, e) -> (b, j, d)>,
+                        affine_map<(b, i, j, d, e) -> (b, j, e)>, affine_map<(b, i, j, d, e) -> (b)>]} rows {
+    ^bb0(%b: index, %i: index, %s: tensor<8xf32>, %g: tensor<8xf32>):
+      %x = arith.constant 0.0 : f32
+      fp8.yield %s, %g, %x : tensor<8xf32>, tensor<8xf32>, f32
+  } -> tensor<2x4x16xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+
 func.func @yield_count(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x24xf32>, %o: tensor<4x24xf32>, %y: tensor<4xf32>) {
   // expected-error@+1 {{`rows` yields 1 values, expected 2: the row of probabilities, and one for each further result}}
   %r:2 = fp8.attention ins(%q, %k, %v : tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x24xf32>)
