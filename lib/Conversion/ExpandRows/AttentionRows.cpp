@@ -103,8 +103,8 @@ SmallVector<Value> AttentionDecomposer<Op>::runRows(OpBuilder &b, ArrayRef<Value
   };
   // The gradient of a bias is mostly that of the scores: rows that the code yields twice are written once.
   SmallVector<Value> shared;
-  SmallVector<unsigned> stored,
-      places; // yielded values in memory of their own; where each of all is among them
+  SmallVector<unsigned> stored; // the yielded values that have memory of their own
+  SmallVector<unsigned> places; // of each yielded value, among them
   OperandRange all = op.getYield()->getOperands();
   for (unsigned i = 0; i < all.size(); ++i) {
     bool ofBlock = isOfBlock(i);

@@ -100,7 +100,7 @@ def test_kernels_do_not_store_the_gradient_of_a_bias(form):
     step = fp8.jax.jit(make_step(form), recipe="none", target="sm_90a", device="emulator")
     step(*parameters("bfloat16", 16, form, width=64))
     (site,) = step.report().attention
-    assert site.reason.endswith("which kernels do not store: that of a bias")
+    assert site.reason.endswith("for that of a bias, and kernels do not store them")
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -83,7 +83,9 @@ def FuseAttention : Pass<"fp8-fuse-attention", "::mlir::func::FuncOp"> {
     After: two matmuls with a softmax between them, along the dimension that the second one sums over, are one
     `fp8.attention`, and the five matmuls of their backward pass one `fp8.attention_grad`. No tensor has an element for
     each score any more. The regions are the program's own code on a row, operation by operation, so results are the
-    same bits. Statistics of rows that the backward pass needs are results of the forward operation.
+    same bits. Statistics of rows that the backward pass needs are results of the forward operation. Gradients of
+    scores that something else needs, or their sum over batches or heads, as the gradient of a bias is, are results of
+    the backward operation.
 
     The code around the softmax, and how it is divided into operations, does not matter: the code of an element of the
     probabilities is expanded to one expression of its indices, and a place counts as attention only if that expression,

@@ -220,11 +220,14 @@ AffineMapAttr AttentionFusion::limitKeys(ArrayRef<const CodeNode *> matmuls,
       }));
   std::optional<VisibleKeys> visible =
       findVisibleKeys(*site.code, matmuls, outputs, queries, site.keys.front());
-  // The backward operation writes zeros for hidden keys.
-  bool isForward = matmuls.size() == 1;
-  bool hasRow = llvm::any_of(outputs.drop_front(matmuls.size()),
-                             [&](const CodeNode *output) { return output->isFunctionOf(site.keys.front()); });
-  if (!visible || (isForward && hasRow))
+  // Hidden keys of a row that is stored would become +0 where the program may have -0; in a sum both are the
+  // same.
+  bool storesRow =
+      matmuls.size() == 1
+          ? llvm::any_of(outputs.drop_front(1),
+                         [&](const CodeNode *output) { return output->isFunctionOf(site.keys.front()); })
+          : llvm::any_of(readers.further, [](const FurtherRows &rows) { return !rows.isSum(); });
+  if (!visible || storesRow)
     return {};
   hidden = visible;
   return AffineMapAttr::get(toMap(getAffineDimExpr(visible->row, rewriter.getContext()) + visible->count));

@@ -135,11 +135,11 @@ static bool isRow(const Places &places, ArrayRef<unsigned> keys) {
   });
 }
 
-/// Returns whether `value` is zeros in all elements.
+/// Returns whether `value` is +0 in all elements.
 static bool isZeros(Value value) {
   if (auto fill = value.getDefiningOp<linalg::FillOp>())
     value = fill.getInputs().front();
-  return matchPattern(value, m_AnyZeroFloat());
+  return matchPattern(value, m_PosZeroFloat());
 }
 
 /// Matches a sum of rows over other dimensions than keys, in the order of the dimensions, from zero on: the
@@ -225,7 +225,8 @@ AttentionReaders::AttentionReaders(const AttentionSite &site) {
       further.push_back(std::move(*sum));
     } else {
       for (Value rows : read)
-        further.push_back({rows, known[rows], rows, known[rows], op});
+        if (llvm::none_of(further, [&](const FurtherRows &other) { return other.result == rows; }))
+          further.push_back({rows, known[rows], rows, known[rows], op});
     }
   }
 }
