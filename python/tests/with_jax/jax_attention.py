@@ -222,10 +222,13 @@ BIASES = {
     biased_masked: lambda heads, tokens: (heads, tokens, tokens),
 }
 
-# Each of the first three is attention that is not recognized yet.
+# Gradients of their keys are sums over queries, then heads, those of their values the other way round: one operation on
+# the CPU would change bits. On GPUs, whose sums have an order of their own, they are fused.
+OUT_OF_ORDER = [grouped_einsum, multi_query]
+
+# `divided_after` is attention that is not recognized yet.
 WRITTEN = {
-    grouped_einsum: "its backward pass sums in another order than that of its rows",
-    multi_query: "its backward pass sums in another order than that of its rows",
+    **dict.fromkeys(OUT_OF_ORDER, "its backward pass sums in another order than that of its rows"),
     divided_after: "the code between its matmuls is no softmax of the scores along the keys",
     sigmoid: "no softmax is between its matmuls",
     linear: "",

@@ -73,7 +73,7 @@ def test_fused(form, dtype, tokens):
     assert site.score_bytes > 0
 
 
-GPU_FORMS = [form for form in jax_attention.FUSED if form not in jax_attention.BIASES]
+GPU_FORMS = [*(form for form in jax_attention.FUSED if form not in jax_attention.BIASES), *jax_attention.OUT_OF_ORDER]
 QUICK = (jax_attention.by_hand, jax_attention.causal_where)
 
 

@@ -17,7 +17,7 @@ using namespace fp8;
 using namespace fp8::detail;
 
 std::string AttentionFusion::plan() {
-  parts = std::make_unique<AttentionParts>(site, readers);
+  parts = std::make_unique<AttentionParts>(site, readers, /*isOrdered=*/!isOnline);
   if (!parts->reason.empty())
     return parts->reason;
   findGone();

@@ -89,7 +89,8 @@ static std::optional<Places> nameUnits(ArrayRef<AffineExpr> places, const Attent
 
 static SmallVector<AffineExpr> resultsOf(AffineMap map) { return llvm::to_vector(map.getResults()); }
 
-AttentionParts::AttentionParts(const AttentionSite &site, const AttentionReaders &readers) {
+AttentionParts::AttentionParts(const AttentionSite &site, const AttentionReaders &readers, bool isOrdered)
+    : isOrdered(isOrdered) {
   reason = fitForward(site);
   if (reason.empty() && !readers.matmuls.empty())
     reason = fitBackward(site, readers);
@@ -120,7 +121,7 @@ std::string AttentionParts::fitForward(const AttentionSite &site) {
   first.addDims(next);
   second.addDims(next);
   numDims = next;
-  if (!second.sumsInOrder())
+  if (isOrdered && !second.sumsInOrder())
     return "its second matmul sums over keys in another order than its rows have them";
   bool keysInRhs = hasDimOf(first.getMap(1, next), site.keys);
   if (keysInRhs == hasDimOf(first.getMap(0, next), site.keys))
@@ -145,7 +146,7 @@ std::string AttentionParts::fitProbabilityGrad(const AttentionSite &site) {
   if (probabilityGrad->getOperand(operand) != value.tensor)
     return "its backward pass multiplies by other values than its forward pass";
   if (!isAlone(probabilityGrad) || !places || !fit.assign(2, *places) ||
-      !fit.assign(operand, resultsOf(value.map)) || !fit.isComplete() || !fit.sumsInOrder())
+      !fit.assign(operand, resultsOf(value.map)) || !fit.isComplete() || (isOrdered && !fit.sumsInOrder()))
     return "its backward pass has other dimensions than its forward pass";
   outputGrad = {probabilityGrad->getOperand(!operand), fit.getMap(!operand, numDims)};
   if (inferAttentionDims(query.map, key.map, value.map, outputGrad.map) == std::nullopt)
@@ -238,7 +239,7 @@ std::string AttentionParts::fitBackward(const AttentionSite &site, const Attenti
     if (!isAlone(matmul) || !places || !dims.assign(reader.operand, *places) ||
         !dims.assign(!reader.operand, resultsOf(other.map)) || !dims.isComplete())
       return "its backward pass has other dimensions than its forward pass";
-    if (!dims.sumsInOrder())
+    if (isOrdered && !dims.sumsInOrder())
       return "its backward pass sums in another order than that of its rows";
     gradient = {matmul, dims.getMap(2, numDims)};
     return "";

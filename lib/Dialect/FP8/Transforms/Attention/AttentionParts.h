@@ -58,8 +58,9 @@ struct GradientMatmul {
 
 /// All operands of attention and of its backward pass.
 struct AttentionParts {
-  /// Sets `reason` if the matmuls do not fit together.
-  AttentionParts(const AttentionSite &site, const AttentionReaders &readers);
+  /// Sets `reason` if the matmuls do not fit together. `isOrdered`: their sums must be in the order of the
+  /// rows.
+  AttentionParts(const AttentionSite &site, const AttentionReaders &readers, bool isOrdered);
 
   std::string reason;
   AttentionDims dims;
@@ -79,6 +80,7 @@ private:
   std::string fitProbabilityGrad(const AttentionSite &site);
   std::string fitFurther(const AttentionSite &site, const AttentionReaders &readers);
   unsigned numDims = 0;
+  bool isOrdered;
 };
 
 } // namespace fp8::detail
