@@ -154,6 +154,25 @@ def test_random_numbers_are_drawn_in_the_order_of_memory():
     torch.testing.assert_close(*results, rtol=1e-5, atol=1e-5)
 
 
+def test_backward_is_outside_of_autocast():
+    """The gradient of a product that is kept out of autocast: AOT autograd would round its operands to bf16."""
+
+    def protected(x, w):
+        with torch.autocast("cpu", enabled=False):
+            return x @ w
+
+    gradients = []
+    for function in (protected, torch.compile(protected, backend=fp8.torch.backend("none"))):
+        torch.manual_seed(0)
+        x, w = torch.randn(8, 32, requires_grad=True), torch.randn(32, 16)
+        with torch.autocast("cpu", torch.bfloat16):
+            y = function(x, w)
+        y.backward(torch.randn(8, 16))
+        gradients.append(x.grad)
+    # Sums of 16 products in another order; bf16 has an error of 2^-9.
+    torch.testing.assert_close(*gradients, rtol=0, atol=16 * 2**-24 * gradients[0].abs().max().item())
+
+
 class Checkpointed(MLP):
     def forward(self, x):
         return self.down(checkpoint(lambda x: F.dropout(F.gelu(self.up(x)), 0.5), x, use_reentrant=False))
