@@ -191,7 +191,7 @@ def test_other_programs_are_found_by_site_and_option(bin_dir, source_dir, tmp_pa
 
 
 @pytest.mark.parametrize("name, ranks, comm", [
-    ("mlp", 2, "local"), ("mlp", 2, "nccl"), pytest.param("gpt", 4, "nccl", marks=pytest.mark.slow),
+    ("mlp", 2, "local"), ("mlp", 2, "nccl"), pytest.param("gpt", 4, "nccl", marks=pytest.mark.slow(one_of=16)),
 ])  # fmt: skip
 def test_ranks_on_the_emulator(bin_dir, build_dir, source_dir, tmp_path, monkeypatch, name, ranks, comm):
     """Kernels of a GPU on ranks with equal rows: the single run, bit for bit."""

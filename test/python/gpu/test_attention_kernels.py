@@ -51,7 +51,7 @@ def test_masks(compile, number, mask):
     run(Case(SQUARE if MASKS[mask][0] else (2, 2, 1, 70, 150, 32, 48), mask), compile, CHIPS[number % 4])
 
 
-@pytest.mark.slow
+@pytest.mark.slow(one_of=16)
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("mask", MASKS)
 def test_masks_on_all_chips(compile, mask, arch):

@@ -122,7 +122,7 @@ def test_no_temporary_is_read_before_it_is_written(recipe, tools, tmp_path):
 GPT = ROOT / "python/examples/gpt"
 
 
-@pytest.mark.slow(one_of=12)  # half a minute each, of twelve
+@pytest.mark.slow(one_of=24)  # half a minute each, of twelve
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("recipe", ["none", "current", "delayed"])
 def test_two_steps_of_the_example_gpt_have_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path, monkeypatch):
