@@ -55,7 +55,7 @@ std::optional<Places> Step::ofLinalg(linalg::LinalgOp structured, OpResult resul
     return std::nullopt;
   Places loops(structured.getNumLoops());
   for (OpOperand *input : structured.getDpsInputOperands()) {
-    auto places = known.find(input->get());
+    const auto *places = known.find(input->get());
     if (places == known.end())
       continue;
     AffineMap map = structured.getMatchingIndexingMap(input);
@@ -92,7 +92,7 @@ std::optional<Places> Step::ofLinalg(linalg::LinalgOp structured, OpResult resul
 }
 
 std::optional<Places> Step::ofReshape(ArrayRef<ReassociationIndices> groups, bool expands, OpResult result) {
-  auto source = known.find(op->getOperand(0));
+  const auto *source = known.find(op->getOperand(0));
   if (source == known.end())
     return std::nullopt;
   auto many = cast<RankedTensorType>(expands ? result.getType() : op->getOperand(0).getType());
@@ -122,7 +122,7 @@ std::optional<Places> Step::getPlaces(OpResult result) {
                                     isa<arith::ArithDialect, math::MathDialect>(op->getDialect())))
     return std::nullopt;
   for (Value operand : op->getOperands())
-    if (auto places = known.find(operand); places != known.end())
+    if (const auto *places = known.find(operand); places != known.end())
       return places->second;
   return std::nullopt;
 }
@@ -193,7 +193,7 @@ AttentionReaders::AttentionReaders(const AttentionSite &site) {
     llvm::SmallSetVector<Value, 2> read; // rows
     op->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
-        if (auto places = known.find(operand); places != known.end()) {
+        if (auto *places = known.find(operand); places != known.end()) {
           reads = true;
           if (isRow(places->second, site.keys))
             read.insert(operand);
@@ -203,7 +203,7 @@ AttentionReaders::AttentionReaders(const AttentionSite &site) {
       continue;
     if (auto matmul = dyn_cast<MatmulOp>(op); matmul && !read.empty()) {
       for (unsigned operand : {0, 1})
-        if (auto places = known.find(matmul->getOperand(operand));
+        if (auto *places = known.find(matmul->getOperand(operand));
             places != known.end() && isRow(places->second, site.keys))
           matmuls.push_back({matmul, operand, places->second});
       continue;
