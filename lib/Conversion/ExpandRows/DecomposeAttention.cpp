@@ -153,16 +153,15 @@ SmallVector<Value> AttentionDecomposer<Op>::runTasks(ValueRange outs, Box box) {
   return SmallVector<Value>(loop.getResults());
 }
 
-/// Returns the tensor that blocks write a result to: `outs`, or zeros: in f32, where the sums of matmuls
-/// begin with them; where rows are added up; where rows have hidden keys.
+/// Returns the tensor that blocks write a result to: `outs`, or zeros that sums begin with, those of matmuls
+/// in f32.
 template <typename Op>
 Value AttentionDecomposer<Op>::begin(unsigned result) {
   Value out = op.getOuts()[result];
-  bool isFurther = result >= Op::kNumMainResults;
-  bool hasHiddenKeys = isFurther && limit && outMaps[result].isFunctionOfDim(dims.keys.front());
-  if (isFurther ? !isSum(result) && !hasHiddenKeys : !isSummedOverBlocks(outMaps[result]))
+  bool sumsMatmuls = result < Op::kNumMainResults && isSummedOverBlocks(outMaps[result]);
+  if (!sumsMatmuls && !isSum(result))
     return out;
-  if (!isFurther && !getElementTypeOrSelf(out).isF32())
+  if (sumsMatmuls && !getElementTypeOrSelf(out).isF32())
     out = tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, out),
                                   rewriter.getF32Type());
   Value zero = arith::ConstantOp::create(rewriter, loc, rewriter.getZeroAttr(getElementTypeOrSelf(out)));

@@ -13,7 +13,7 @@ from harness import BF16, F16, F32, Program, random_generator
 
 CHIPS = ["sm_89", "sm_90a", "sm_100a", "sm_120a"]
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow(one_of=16)) for seed in range(4, 100))]
-# Of the error to that of the written-out program.
+# The error of fused attention is at most this times the error of the written-out program.
 RATIO = 1.5
 
 

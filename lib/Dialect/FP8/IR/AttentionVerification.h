@@ -141,7 +141,7 @@ LogicalResult verifyGradientMaps(Op op, const AttentionDims &dims) {
 
 /// Checks that `visible_keys` is one number of keys, and that nothing needs the keys behind.
 template <typename Op>
-LogicalResult verifyVisibleKeys(Op op, const AttentionDims &dims) {
+LogicalResult verifyVisibleKeys(Op op, const AttentionDims &dims, ArrayRef<int64_t> ranges) {
   std::optional<AffineMap> map = op.getVisibleKeys();
   if (!map)
     return success();
@@ -153,9 +153,13 @@ LogicalResult verifyVisibleKeys(Op op, const AttentionDims &dims) {
     return op.emitOpError(
         "`visible_keys` must be one number, a function of outer dimensions, for one dimension of "
         "keys");
-  for (AffineMap further : ArrayRef(op.getOutMaps()).drop_front(Op::kNumMainResults))
-    if (further.isFunctionOfDim(dims.keys.front()) && !kSumsRows<Op>)
+  for (AffineMap further : ArrayRef(op.getOutMaps()).drop_front(Op::kNumMainResults)) {
+    bool isSum = kSumsRows<Op> && llvm::any_of(dims.outer, [&](unsigned dim) {
+                   return ranges[dim] != 1 && !further.isFunctionOfDim(dim);
+                 });
+    if (further.isFunctionOfDim(dims.keys.front()) && !isSum)
       return op.emitOpError("has `visible_keys` and a further result that is a row of all keys");
+  }
   return success();
 }
 
@@ -200,7 +204,7 @@ verifyAttention(Op op, function_ref<LogicalResult(const AttentionDims &)> verify
     return op.emitOpError() << "has " << op.getSites()->size() << " sites for " << Op::kNumMatmuls
                             << " matmuls";
   FailureOr<SmallVector<int64_t>> ranges = inferLoopRanges(op);
-  if (failed(ranges) || failed(verifyVisibleKeys(op, *dims)))
+  if (failed(ranges) || failed(verifyVisibleKeys(op, *dims, *ranges)))
     return failure();
   return verifyRegions(*dims, *ranges);
 }

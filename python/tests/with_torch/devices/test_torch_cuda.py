@@ -277,6 +277,18 @@ class Called(Exception):
     """Raised where a compiled program would be called."""
 
 
+@pytest.fixture
+def compiled_only(monkeypatch):
+    """Programs for a GPU are compiled; a call of one raises Called."""
+
+    def taken(*_):
+        raise Called
+
+    monkeypatch.setattr(_cuda, "cuda", Chip())
+    monkeypatch.setattr(_cuda.CudaMemory, "prepare", lambda *_: types.SimpleNamespace(arguments=[], results=[]))
+    monkeypatch.setattr(_cuda.CudaMemory, "taken", taken)
+
+
 class Net(nn.Module):
     """Operations that PyTorch captures differently on a GPU, or that make tensors."""
 
@@ -294,15 +306,8 @@ class Net(nn.Module):
         return F.cross_entropy((x @ self.embed.weight.T)[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
 
-def test_graphs_of_cuda_tensors_are_compiled(monkeypatch):
+def test_graphs_of_cuda_tensors_are_compiled(monkeypatch, compiled_only):
     """With PyTorch's own CUDA tensors, which have no values here. Its autograd asks for a driver, so that there is no gradient."""
-    monkeypatch.setattr(_cuda, "cuda", Chip())
-    monkeypatch.setattr(_cuda.CudaMemory, "prepare", lambda *_: types.SimpleNamespace(arguments=[], results=[]))
-
-    def taken(*_):
-        raise Called
-
-    monkeypatch.setattr(_cuda.CudaMemory, "taken", taken)
     draws = []
     draw_outside = _capture.draw_outside
     monkeypatch.setattr(_capture, "draw_outside", lambda module: draws.extend(_capture.random_nodes(module)) or draw_outside(module))
@@ -320,15 +325,7 @@ def test_graphs_of_cuda_tensors_are_compiled(monkeypatch):
     assert [node.target for node in draws] == [torch.ops.aten.native_dropout.default]
 
 
-def test_tensors_that_decompositions_make_lie_on_the_gpu(monkeypatch):
-    monkeypatch.setattr(_cuda, "cuda", Chip())
-    monkeypatch.setattr(_cuda.CudaMemory, "prepare", lambda *_: types.SimpleNamespace(arguments=[], results=[]))
-
-    def taken(*_):
-        raise Called
-
-    monkeypatch.setattr(_cuda.CudaMemory, "taken", taken)
-
+def test_tensors_that_decompositions_make_lie_on_the_gpu(compiled_only):
     def resized(x):
         images = F.interpolate(x, size=7, mode="bicubic", antialias=True)
         return images + torch.empty_strided((7, 7), (1, 7), device=x.device) * 0 + x.new_empty_strided((7, 7), (7, 1)) * 0

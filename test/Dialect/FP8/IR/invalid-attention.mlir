@@ -201,6 +201,23 @@ func.func @further_result(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor
 
 // -----
 
+// A row of each index is stored; only sums of rows may leave keys out.
+func.func @visible_keys_and_stored_gradient(%q: tensor<2x4x16xf32>, %k: tensor<2x8x16xf32>, %y: tensor<2x4x8xf32>) {
+  // expected-error@+1 {{has `visible_keys` and a further result that is a row of all keys}}
+  %r:4 = fp8.attention_grad ins(%q, %k, %k, %q : tensor<2x4x16xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32>, tensor<2x4x16xf32>)
+      outs(%q, %k, %k, %y : tensor<2x4x16xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32>, tensor<2x4x8xf32>)
+      {indexing_maps = [affine_map<(b, i, j, d, e) -> (b, i, d)>, affine_map<(b, i, j, d, e) -> (b, j, d)>, affine_map<(b, i, j, d, e) -> (b, j, e)>,
+                        affine_map<(b, i, j, d, e) -> (b, i, e)>, affine_map<(b, i, j, d, e) -> (b, i, d)>, affine_map<(b, i, j, d, e) -> (b, j, d)>,
+                        affine_map<(b, i, j, d, e) -> (b, j, e)>, affine_map<(b, i, j, d, e) -> (b, i, j)>],
+       visible_keys = affine_map<(b, i, j, d, e) -> (i + 1)>} rows {
+    ^bb0(%b: index, %i: index, %s: tensor<8xf32>, %g: tensor<8xf32>):
+      fp8.yield %s, %g, %g : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  } -> tensor<2x4x16xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32>, tensor<2x4x8xf32>
+  return
+}
+
+// -----
+
 func.func @statistic_of_some_rows(%q: tensor<2x4x16xf32>, %k: tensor<2x8x16xf32>, %y: tensor<2xf32>) {
   // expected-error@+1 {{indexing map 7 of a further result must have each outer dimension once, and each key dimension or none of them; a row may lack outer dimensions}}
   %r:4 = fp8.attention_grad ins(%q, %k, %k, %q : tensor<2x4x16xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32>, tensor<2x4x16xf32>)

@@ -208,8 +208,8 @@ def FP8_AttentionGradOp : FP8_RowAttentionOp<"attention_grad"> {
 
     `sites`: what the five matmuls are in the program, in the order S, G, value_grad, query_grad, key_grad.
 
-    `visible_keys`: as in `fp8.attention`, for scores within ±2^24 and gradients G within ±2^40. Further rows are zeros
-    for the keys behind.
+    `visible_keys`: as in `fp8.attention`, for scores within ±2^24 and gradients G within ±2^40. Sums of further rows
+    leave out the keys behind, too.
 
     Preconditions: as for `fp8.attention`; each gradient has the dimensions of its tensor.
 

@@ -50,9 +50,10 @@ private:
 };
 } // namespace
 
-std::optional<Places> Step::ofLinalg(linalg::LinalgOp structured, OpResult result) {
-  if (!structured.hasPureTensorSemantics())
-    return std::nullopt;
+/// Returns the place of each loop of an operation whose inputs are `known`; null where none of them has the
+/// loop. Nothing if two inputs contradict each other.
+static std::optional<Places> findLoops(linalg::LinalgOp structured,
+                                       const llvm::MapVector<Value, Places> &known) {
   Places loops(structured.getNumLoops());
   for (OpOperand *input : structured.getDpsInputOperands()) {
     const auto *places = known.find(input->get());
@@ -69,15 +70,14 @@ std::optional<Places> Step::ofLinalg(linalg::LinalgOp structured, OpResult resul
       at = place;
     }
   }
-  for (auto [loop, kind, size] :
-       llvm::zip_equal(loops, structured.getIteratorTypesArray(), structured.getStaticLoopRanges())) {
-    if (kind != utils::IteratorType::reduction || size == 1)
-      continue;
-    auto dim = dyn_cast_or_null<AffineDimExpr>(loop);
-    if (!dim || !llvm::is_contained(keys, dim.getPosition()))
-      return std::nullopt; // a sum over rows
-  }
-  AffineExpr zero = getAffineConstantExpr(0, op->getContext());
+  return loops;
+}
+
+/// Returns the places of a result of an operation with these loops; nothing if it is broadcast along a
+/// dimension that scores do not have.
+static std::optional<Places> findResult(linalg::LinalgOp structured, ArrayRef<AffineExpr> loops,
+                                        OpResult result) {
+  AffineExpr zero = getAffineConstantExpr(0, structured.getContext());
   Places places;
   AffineMap map = structured.getIndexingMapMatchingResult(result);
   for (auto [loop, size] :
@@ -85,10 +85,27 @@ std::optional<Places> Step::ofLinalg(linalg::LinalgOp structured, OpResult resul
     auto dim = dyn_cast<AffineDimExpr>(loop);
     AffineExpr place = dim ? loops[dim.getPosition()] : AffineExpr();
     if (!place && size != 1)
-      return std::nullopt; // broadcast along a dimension that scores do not have
+      return std::nullopt;
     places.push_back(place ? place : zero);
   }
   return places;
+}
+
+std::optional<Places> Step::ofLinalg(linalg::LinalgOp structured, OpResult result) {
+  if (!structured.hasPureTensorSemantics())
+    return std::nullopt;
+  std::optional<Places> loops = findLoops(structured, known);
+  if (!loops)
+    return std::nullopt;
+  for (auto [loop, kind, size] :
+       llvm::zip_equal(*loops, structured.getIteratorTypesArray(), structured.getStaticLoopRanges())) {
+    if (kind != utils::IteratorType::reduction || size == 1)
+      continue;
+    auto dim = dyn_cast_or_null<AffineDimExpr>(loop);
+    if (!dim || !llvm::is_contained(keys, dim.getPosition()))
+      return std::nullopt; // a sum over rows
+  }
+  return findResult(structured, *loops, result);
 }
 
 std::optional<Places> Step::ofReshape(ArrayRef<ReassociationIndices> groups, bool expands, OpResult result) {
@@ -155,30 +172,19 @@ static std::optional<FurtherRows> matchSum(Operation *op, const llvm::MapVector<
   Value summands[] = {sum.getMatchingBlockArgument(input), sum.getMatchingBlockArgument(init)};
   if (!add || !std::is_permutation(add->operand_begin(), add->operand_end(), summands, std::end(summands)))
     return std::nullopt;
-  const auto *places = known.find(input->get());
-  AffineMap map = sum.getMatchingIndexingMap(input);
-  if (places == known.end() || !map.isPermutation())
+  const auto *rows = known.find(input->get());
+  std::optional<Places> loops = findLoops(sum, known);
+  if (rows == known.end() || !loops || !sum.getMatchingIndexingMap(input).isPermutation())
     return std::nullopt;
-  Places loops(sum.getNumLoops());
-  for (auto [loop, place] : llvm::zip_equal(map.getResults(), places->second))
-    loops[cast<AffineDimExpr>(loop).getPosition()] = place;
   SmallVector<unsigned> order;
-  for (auto [place, kind] : llvm::zip_equal(loops, sum.getIteratorTypesArray())) {
-    auto dim = dyn_cast<AffineDimExpr>(place);
-    if (kind == utils::IteratorType::reduction && dim)
+  for (auto [place, kind] : llvm::zip_equal(*loops, sum.getIteratorTypesArray()))
+    if (auto dim = dyn_cast_or_null<AffineDimExpr>(place); dim && kind == utils::IteratorType::reduction)
       order.push_back(dim.getPosition());
-  }
   bool sumsKeys = llvm::any_of(order, [&](unsigned dim) { return llvm::is_contained(keys, dim); });
-  if (order.empty() || sumsKeys || !llvm::is_sorted(order))
+  std::optional<Places> places = findResult(sum, *loops, op->getResult(0));
+  if (order.empty() || sumsKeys || !llvm::is_sorted(order) || !places)
     return std::nullopt;
-  FurtherRows found{input->get(), places->second, op->getResult(0), {}, op};
-  for (AffineExpr loop : sum.getMatchingIndexingMap(init).getResults()) {
-    auto dim = dyn_cast<AffineDimExpr>(loop);
-    if (!dim && !isZero(loop))
-      return std::nullopt;
-    found.resultPlaces.push_back(dim ? loops[dim.getPosition()] : loop);
-  }
-  return found;
+  return FurtherRows{input->get(), rows->second, op->getResult(0), *places, op};
 }
 
 AttentionReaders::AttentionReaders(const AttentionSite &site) {

@@ -93,17 +93,9 @@ static bool roundBeforeReshape(RewriterBase &rewriter, MatmulOp op, OpOperand &o
   rewriter.setInsertionPoint(producer);
   Location loc = producer->getLoc();
   Value source = collapse.getSrc();
-  Type element = getElementTypeOrSelf(operand.get());
-  Value init = tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, source), element);
-  AffineMap identity = rewriter.getMultiDimIdentityMap(collapse.getSrcType().getRank());
-  SmallVector<utils::IteratorType> iterators(identity.getNumDims(), utils::IteratorType::parallel);
-  auto rounded = linalg::GenericOp::create(
-      rewriter, loc, init.getType(), source, init, ArrayRef{identity, identity}, iterators,
-      [&](OpBuilder &b, Location at, ValueRange values) {
-        OperationState state(at, view->cast->getName(), values[0], element, view->cast->getAttrs());
-        linalg::YieldOp::create(b, at, b.create(state)->getResult(0));
-      });
-  Value joined = tensor::CollapseShapeOp::create(rewriter, loc, rounded.getResult(0),
+  Type type = collapse.getSrcType().clone(getElementTypeOrSelf(operand.get()));
+  OperationState cast(loc, view->cast->getName(), source, type, view->cast->getAttrs());
+  Value joined = tensor::CollapseShapeOp::create(rewriter, loc, rewriter.create(cast)->getResult(0),
                                                  collapse.getReassociationIndices());
   rewriter.modifyOpInPlace(op, [&] { operand.set(joined); });
   return true;

@@ -248,9 +248,7 @@ func.func @kept_reshapes(%x: tensor<2x4x8xf32>, %w: tensor<8x16xf32>, %v: tensor
 // CHECK-DAG: #[[$C:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>
 // CHECK-LABEL: func @rounded_after_reshape
 // CHECK-SAME: (%[[P:.*]]: tensor<2x6x4x5xf32>, %[[V:.*]]: tensor<2x3x2x5x8xbf16>)
-// CHECK: %[[ROUNDED:.*]] = linalg.generic {{.*}} ins(%[[P]] : tensor<2x6x4x5xf32>) {{.*}} {
-// CHECK: arith.truncf
-// CHECK: } -> tensor<2x6x4x5xbf16>
+// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[P]] : tensor<2x6x4x5xf32> to tensor<2x6x4x5xbf16>
 // CHECK: %[[HEADS:.*]] = tensor.collapse_shape %[[V]] {{\[\[}}0], [1, 2], [3], [4]] : {{.*}} into tensor<2x6x5x8xbf16>
 // CHECK: %[[Y:.*]] = fp8.matmul ins(%[[ROUNDED]], %[[HEADS]] : {{.*}} {indexing_maps = [#[[$A]], #[[$B]], #[[$C]]]} -> tensor<2x6x4x8xf32>
 // CHECK: return %[[Y]]
