@@ -56,8 +56,14 @@ def in_place(monkeypatch, folder, body):
 
 def children(pid=None):
     """The numbers of a process's children, those included that nobody has waited for."""
-    tasks = pathlib.Path(f"/proc/{pid or os.getpid()}/task")
-    return [int(number) for task in tasks.iterdir() for number in (task / "children").read_text().split()]
+    parent = pid or os.getpid()
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        # A process may end between the listing and the read. Its name is in parentheses and may hold any character.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(folder.name))
+    return found
 
 
 def environment():

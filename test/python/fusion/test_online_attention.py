@@ -58,12 +58,15 @@ def test_error(bin_dir, tmp_path, seed):
         results[form] = step.call("main", *arrays)
     (site,) = report(step)
     assert (site["decision"], site["reason"]) == ("fused", "")
+    # Rows that see one key have gradients of scores that are the difference of two equal sums in f32, of about the
+    # output's size: the two orders of a sum leave a few units of 2**-24, not always 0.
+    rounding = 2**-20 * max(rms(right[~np.isnan(right)]) for right in expected)
     for written, fused, right in zip(results["written"], results["fused"], expected, strict=True):
         missing = np.isnan(right)
         assert (np.isnan(fused.astype(F32)) == missing).all() and (np.isnan(written.astype(F32)) == missing).all()
         errors = [rms((values.astype(float) - right)[~missing]) for values in (fused, written)]
         # Results that are exact when written out may differ by half a unit in the last place of f16.
-        least = 2**-12 * rms(right[~missing])
+        least = 2**-12 * rms(right[~missing]) + rounding
         assert errors[0] <= RATIO * errors[1] + least, errors
 
 
