@@ -87,6 +87,12 @@ def test_layouts(compile, number, layout):
     assert [len(function.calls) for function in functions] == [1, 3 if layout == "shared_values" else 2]
 
 
+@pytest.mark.parametrize("arch", CHIPS)
+def test_keys_that_no_query_sees(compile, arch):
+    """A block of such keys has no step in the gradients' kernel, whose heads follow one another in shared memory."""
+    run(Case((1, 1, 3, 40, 300, 16, 16), "causal", layouts=("bihgd", "bjd", "bje", "bihge"), keys=("bjd", "bje")), compile, arch, seed=13)
+
+
 @pytest.mark.parametrize("element, out", [("f16", None), ("bf16", "f32"), ("f16", "f32")])
 def test_types(compile, element, out):
     run(Case(SQUARE, "causal", element=element, out=out), compile, "sm_120a", seed=6)

@@ -117,8 +117,10 @@ SmallVector<Value> AttentionKernel::sumOver(const Indices &indices, ValueRange c
   outer = indices;
   auto [first, end] = findSteps();
   stepsEnd = end;
-  if (!plan.loopDims.empty())
-    b.barrier(); // which the tiles of the indices before are read until
+  if (!plan.loopDims.empty()) { // the tiles of the indices before are read until here, or without steps written
+    NVVM::CpAsyncWaitGroupOp::create(b, 0);
+    b.barrier();
+  }
   for (const Tile &tile : tiles.own)
     copy(tile, b.at(shared, b.number(tile.start)), firstOwn);
   fill(first);
