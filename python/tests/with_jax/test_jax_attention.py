@@ -73,7 +73,7 @@ def test_fused(form, dtype, tokens):
     assert site.score_bytes > 0
 
 
-GPU_FORMS = [*(form for form in jax_attention.FUSED if form not in jax_attention.BIASES), *jax_attention.OUT_OF_ORDER]
+GPU_FORMS = [*jax_attention.FUSED, *jax_attention.OUT_OF_ORDER]
 QUICK = (jax_attention.by_hand, jax_attention.causal_where)
 
 
@@ -93,14 +93,6 @@ def test_fused_in_kernels(form):
               for name, values in results.items()}  # fmt: skip
     # Roundings to bf16 at other places: at most 1.5 times the error, whose square this is.
     assert 0 < errors["fused"] <= 1.5**2 * errors["written"]
-
-
-@pytest.mark.parametrize("form", jax_attention.BIASES, ids=lambda form: form.__name__)
-def test_kernels_do_not_store_the_gradient_of_a_bias(form):
-    step = fp8.jax.jit(make_step(form), recipe="none", target="sm_90a", device="emulator")
-    step(*parameters("bfloat16", 16, form, width=64))
-    (site,) = step.report().attention
-    assert site.reason.endswith("for that of a bias, and kernels do not store them")
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -42,7 +42,7 @@ def random_step(seed):
     program.result = F32 if program.result == F32 else program.operand
     program.scale = 0.25  # probabilities of several keys
     program.divides = False
-    program.has_bias_gradient = False  # kernels do not store it
+    program.has_bias_gradient = "i" in program.bias_dims  # kernels do not sum over queries
     return rng, program
 
 
@@ -80,6 +80,13 @@ def test_output_with_fewer_digits_than_operands(bin_dir, tmp_path):
     program.operand, program.result = F16, BF16
     step = build(bin_dir, tmp_path / "step", program.step(), "--target=sm_90a")
     assert "its output has fewer digits than its operands" in report(step)[0]["reason"]
+
+
+def test_gradient_of_a_bias_that_queries_share(bin_dir, tmp_path):
+    rng, program = random_step(2)
+    program.mask, program.bias_dims, program.has_bias_gradient = "bias", "j", True
+    step = build(bin_dir, tmp_path / "step", program.step(), "--target=sm_90a")
+    assert "sums gradients of scores over its queries" in report(step)[0]["reason"]
 
 
 DYNAMIC = """

@@ -34,16 +34,18 @@ CONSTANTS = {"zero": "0.0", "one": "1.0", "lowest": "0xFF800000", "low": "-3.402
 
 class Case:
     """One attention. `sizes` of the letters; `layouts`: the letters of q, k, v and o in memory; `gaps`: operands in the middle
-    of a wider buffer; `dropout`: probabilities have a factor.
+    of a wider buffer; `dropout`: probabilities have a factor; `further`: the letters and types of further results of the
+    backward pass, gradients of scores.
     """
 
     def __init__(self, sizes, mask="none", element="bf16", layouts=("bihgd", "bjhd", "bjhe", "bihge"), dropout=False, scale=0.3,
-                 out=None, keys=("bjhd", "bjhe")):
+                 out=None, keys=("bjhd", "bjhe"), further=()):
         self.sizes = dict(zip(LETTERS, sizes)) if not isinstance(sizes, dict) else sizes
         self.mask, self.element, self.dropout, self.scale = mask, element, dropout, scale
         self.q, self.k, self.v, self.o = layouts
         self.dk, self.dv = layouts[1:3] if keys is None else keys
         self.out = out or element
+        self.further = {"f%d" % i: kind for i, kind in enumerate(further)}
         self.visible, self.lines, inputs = MASKS[mask]
         self.inputs = dict(inputs) | ({"factor": ("bhgij", "f32")} if dropout else {})
 
@@ -92,9 +94,11 @@ class Case:
         lines += ["%%centered = arith.subf %s, %%delta : f32" % g, "%gm = arith.mulf %p, %centered : f32"]
         lines += GRADIENTS.get(self.mask, ["%gx = arith.addf %gm, %zero : f32"])
         lines += ["%ds = arith.mulf %gx, %scale : f32"]
-        region = "elements " + self.block(["%s: f32", "%grad: f32"], lines, p + ", %ds : f32, f32")
+        yielded = [p, "%ds", *["%ds" for _ in self.further]]
+        region = "elements " + self.block(["%s: f32", "%grad: f32"], lines, "%s : %s" % (", ".join(yielded), ", ".join("f32" for _ in yielded)))
         operands = [("q", self.q, self.element), ("k", self.k, self.element), ("v", self.v, self.element), ("go", self.o, self.element)]
         outs = [("gq", self.q, self.out), ("gk", self.dk, self.out), ("gv", self.dv, self.out)]
+        outs += [(n, *kind) for n, kind in self.further.items()]
         return self.operation("online_attention_grad", operands, outs, region).replace("ARCH", arch)
 
     def arrays(self, rng):
@@ -142,7 +146,9 @@ class Case:
             self.largest = abs(score).max()
             # Errors of terms add up as squares: the size that those of a result are compared with.
             self.terms = {"gq": norm("bhgij,%s->%s" % (self.k, self.q), terms, s["k"]), "gk": norm("bhgij,%s->%s" % (self.q, self.dk), terms, s["q"])}
-            return {"o": o, "m": m[..., 0], "l": l[..., 0], "delta": delta[..., 0],
+            self.terms |= {n: numpy.sqrt(numpy.einsum("bhgij->%s" % letters, terms**2)) for n, (letters, _) in self.further.items()}
+            further = {n: numpy.einsum("bhgij->%s" % letters, ds) for n, (letters, _) in self.further.items()}
+            return further | {"o": o, "m": m[..., 0], "l": l[..., 0], "delta": delta[..., 0],
                     "gq": numpy.einsum("bhgij,%s->%s" % (self.k, self.q), ds, s["k"]),
                     "gk": numpy.einsum("bhgij,%s->%s" % (self.q, self.dk), ds, s["q"]),
                     "gv": numpy.einsum("bhgij,%s->%s" % (self.o, self.dv), p * factor, s["go"])}
@@ -157,7 +163,8 @@ class Case:
         *_, o, m, l = forward(made["q"], made["k"], made["v"], *inputs, result(self.o, self.out), result(OUTER, "f32"), result(OUTER, "f32"))
         delta = numpy.einsum("%s,%s->bhgi" % (self.o, self.o), made["go"].astype(numpy.float64), o.astype(numpy.float64)).astype(F32)
         backward = compile(self.backward(arch), arch)
-        *_, gq, gk, gv = backward(made["q"], made["k"], made["v"], made["go"], *inputs, m, l, delta,
-                                  result(self.q, self.out), result(self.dk, self.out), result(self.dv, self.out))
-        got = {"o": o, "m": m, "l": l, "gq": gq, "gk": gk, "gv": gv}
+        outs = [result(letters, element) for letters, element in
+                [(self.q, self.out), (self.dk, self.out), (self.dv, self.out), *self.further.values()]]
+        gradients = backward(made["q"], made["k"], made["v"], made["go"], *inputs, m, l, delta, *outs)[-len(outs):]
+        got = {"o": o, "m": m, "l": l} | dict(zip(["gq", "gk", "gv", *self.further], gradients))
         return {n: a.astype(numpy.float64) for n, a in got.items()}, want, (forward, backward)

@@ -93,6 +93,24 @@ def test_keys_that_no_query_sees(compile, arch):
     run(Case((1, 1, 3, 40, 300, 16, 16), "causal", layouts=("bihgd", "bjd", "bje", "bihge"), keys=("bjd", "bje")), compile, arch, seed=13)
 
 
+FURTHER = {
+    "heads": [("hgij", "f32")],
+    "all_heads": [("ij", "f32")],
+    "not_summed": [("bhgij", "bf16")],
+    "keys_first": [("jhig", "f32")],
+    "several": [("gij", "bf16"), ("bij", "f32")],
+}
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("number, further", list(enumerate(FURTHER.values())), ids=list(FURTHER))
+def test_gradients_of_scores(compile, number, further, arch):
+    """Of a bias: sums over the other outer dimensions. A block of tiles that a mask hides stores zeros."""
+    mask = ("bias", "causal", "offset")[(number + CHIPS.index(arch)) % 3]
+    _, functions = run(Case((2, 2, 2, 70, 150, 16, 24), mask, further=further), compile, arch, seed=14)
+    assert len(functions[1].calls) == 2 + len(further)
+
+
 @pytest.mark.parametrize("element, out", [("f16", None), ("bf16", "f32"), ("f16", "f32")])
 def test_types(compile, element, out):
     run(Case(SQUARE, "causal", element=element, out=out), compile, "sm_120a", seed=6)

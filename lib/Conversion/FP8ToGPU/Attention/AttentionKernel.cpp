@@ -28,6 +28,11 @@ void AttentionKernel::findTile() {
   if (view.visibleKeys && !plan.isTransposed)
     tile = numTiles - 1 - tile;
   firstOwn = tile * plan.countRows();
+  if (plan.isOfScores) {
+    Expr numSteps = (streamedSize() + (plan.step - 1)) / plan.step;
+    onlyStep = rest % numSteps;
+    rest = rest / numSteps;
+  }
   outer.assign(view.sizes.size(), std::nullopt);
   for (unsigned dim : llvm::reverse(plan.gridDims)) {
     Expr size = view.sizes[dim].get(b, 32);
@@ -94,9 +99,14 @@ SmallVector<Value> AttentionKernel::runStep(Expr step, ValueRange carried) {
     for (unsigned product = 0; product < plan.own.size(); ++product)
       products.push_back(multiplyScores(product, stage));
   SmallVector<Values> values = runCode(step, products);
+  if (plan.isOfScores) {
+    for (auto [sum, value] : llvm::zip_equal(next, values[plan.results.front().code]))
+      sum = (b.expr(sum) + b.expr(value)).getValue();
+    return next;
+  }
   if (plan.isForward) {
     values[0] = normalize(values[0], next);
-    if (values.size() > 1)
+    if (!values[1].empty())
       for (auto [value, factor] : llvm::zip_equal(values[0], values[1]))
         value = (b.expr(value) * b.expr(factor)).getValue();
   }
@@ -116,8 +126,13 @@ SmallVector<Value> AttentionKernel::runStep(Expr step, ValueRange carried) {
 SmallVector<Value> AttentionKernel::sumOver(const Indices &indices, ValueRange carried) {
   outer = indices;
   auto [first, end] = findSteps();
+  if (plan.isOfScores) {
+    first = select(onlyStep < first, first, onlyStep);
+    end = select(onlyStep < end, onlyStep + 1, end);
+  }
   stepsEnd = end;
-  if (!plan.loopDims.empty()) { // the tiles of the indices before are read until here, or without steps written
+  if (!plan.loopDims
+           .empty()) { // the tiles of the indices before are read until here, or without steps written
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
     b.barrier();
   }
@@ -198,10 +213,39 @@ void AttentionKernel::storeRow(const AttentionResult &result, unsigned row, Arra
   });
 }
 
+/// Stores the sums of one own row of scores: two neighbouring keys for each 8.
+void AttentionKernel::storeScores(const AttentionResult &result, unsigned row, ArrayRef<Value> sums) {
+  const AttentionTensor &out = view.outs[result.out];
+  Type element = out.getElementType();
+  Expr stride = out.getStride(streamedDim).get(b, 64);
+  Indices indices = outer;
+  indices[ownDim] = ownRow(row);
+  Value base = getAddress(b, out, indices);
+  b.when(ownRow(row) < ownSize(), [&] {
+    for (unsigned cell = row * 2; cell < sums.size(); cell += 4)
+      for (unsigned i = 0; i < 2; ++i) {
+        Expr column = onlyStep * plan.step + b.lane() % 4 * 2 + int64_t(cell / 4 * 8 + i);
+        auto storeOne = [&] {
+          Value value = sums[cell + i];
+          if (!element.isF32())
+            value = arith::TruncFOp::create(b, element, value);
+          b.store(b.expr(value), b.at(base, widen(column) * stride * double(countElementBytes(element))));
+        };
+        if (hasTail())
+          b.when(column < streamedSize(), storeOne);
+        else
+          storeOne();
+      }
+  });
+}
+
 void AttentionKernel::store(ArrayRef<Value> sums) {
   for (const AttentionResult &result : plan.results) {
     for (unsigned row = 0; row < 2; ++row)
-      storeRow(result, row, sums.take_front(countSums(result)));
+      if (plan.isOfScores)
+        storeScores(result, row, sums);
+      else
+        storeRow(result, row, sums.take_front(countSums(result)));
     sums = sums.drop_front(countSums(result));
   }
 }

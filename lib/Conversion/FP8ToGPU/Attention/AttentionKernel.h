@@ -30,7 +30,7 @@ namespace fp8 {
 /// A matrix of sums over the streamed rows: of value `code` that the code yields, times a streamed operand.
 struct AttentionResult {
   unsigned out;      ///< the number of the result
-  unsigned code;     ///< 0: P, 1: D; of the output 0
+  unsigned code;     ///< 0: P, 1: D, from 2 on those of further results; of the output 0
   unsigned streamed; ///< the number of the streamed operand
 };
 
@@ -48,6 +48,9 @@ struct AttentionPlan {
   int64_t warps = 8; ///< 16 own rows each
   int64_t step = 64; ///< streamed rows at a time, a multiple of 16
   bool isForward = false, isBaseTwo = false, zeroEmptyRows = false;
+  /// The one result is not multiplied with streamed rows: a block has one step of them, and sums what the
+  /// code yields over the indices of `loopDims`.
+  bool isOfScores = false;
   bool usesWgmma = false;             ///< four warps multiply together; a multiple of four
   mlir::Region *statistics = nullptr; ///< of the forward operation, if it has some
 
@@ -104,6 +107,7 @@ private:
   Expr countVisible(Expr query);
   void store(llvm::ArrayRef<mlir::Value> sums);
   void storeRow(const AttentionResult &result, unsigned row, llvm::ArrayRef<mlir::Value> sums);
+  void storeScores(const AttentionResult &result, unsigned row, llvm::ArrayRef<mlir::Value> sums);
   Values zeros() const;
 
   // AttentionTiles.cpp: shared memory and matmuls.
@@ -129,11 +133,11 @@ private:
   void finish(llvm::MutableArrayRef<mlir::Value> carried);
   void storeStatistics(unsigned row, Expr largest, Expr sum);
 
-  /// The values of the code that are needed: a factor that is always 1 is not.
-  unsigned countCodeValues() const { return plan.isForward && code.isOne(1) ? 1 : 2; }
+  /// Returns the numbers of the code's values that are needed: a factor that is always 1 is not.
+  llvm::SmallVector<unsigned> findNeededValues() const;
   /// Returns the number of sums of a result in a thread: 4 for 8 columns.
   int64_t countSums(const AttentionResult &result) const {
-    return tiles.streamed[result.streamed].paddedColumns() / 8 * 4;
+    return plan.isOfScores ? plan.step / 2 : tiles.streamed[result.streamed].paddedColumns() / 8 * 4;
   }
   Expr ownSize() { return view.sizes[ownDim].get(b, 32); }
   Expr streamedSize() { return view.sizes[streamedDim].get(b, 32); }
@@ -154,6 +158,7 @@ private:
   ScoreCode code;
   // Where the block is.
   Expr firstOwn = 0;
+  Expr onlyStep = 0; ///< of results of scores
   Indices outer;
   Expr stepsEnd = 0;
   llvm::SmallVector<Values> ownWords; ///< the left operands of the scores, for each 16 of the depth; if kept

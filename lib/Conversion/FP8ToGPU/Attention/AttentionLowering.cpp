@@ -22,6 +22,8 @@ static constexpr int64_t kMostWarps = 8;
 /// Returns the registers that the plan's sums, and the scores of a step, take in a thread.
 static int64_t countRegisters(const AttentionView &view, const AttentionPlan &plan) {
   int64_t count = plan.step / 2 * int64_t(plan.own.size());
+  if (plan.isOfScores)
+    return count + plan.step / 2;
   for (const AttentionResult &result : plan.results)
     count += llvm::alignTo(view.sizes[result.streamed ? view.width : view.depth].known, 16) / 2;
   return plan.isForward ? count + llvm::alignTo(view.sizes[view.depth].known, 16) / 4 : count;
@@ -95,6 +97,11 @@ static void launchPlan(OpBuilder &builder, AttentionView &view, AttentionPlan pl
   unsigned ownDim = plan.isTransposed ? view.keys : view.queries;
   Value blocks = builder.createOrFold<arith::CeilDivUIOp>(loc, view.hostSizes[ownDim],
                                                           constantIndex(builder, loc, plan.countRows()));
+  if (plan.isOfScores)
+    blocks = builder.createOrFold<arith::MulIOp>(
+        loc, blocks,
+        builder.createOrFold<arith::CeilDivUIOp>(loc, view.hostSizes[view.keys],
+                                                 constantIndex(builder, loc, plan.step)));
   for (unsigned dim : plan.gridDims)
     blocks = builder.createOrFold<arith::MulIOp>(loc, blocks, view.hostSizes[dim]);
   auto launch = launchKernel(builder, loc, kernel, blocks, arguments.operands);
@@ -137,6 +144,10 @@ static std::string explainOperands(const AttentionView &view) {
   if (hasQueries(view.operands[1]) || hasQueries(view.operands[2]) ||
       (view.operands.size() > 3 && (hasQueries(view.outs[1]) || hasQueries(view.outs[2]))))
     return "one outer dimension must be neither of the keys and values nor of their gradients";
+  for (unsigned i = 3; view.operands.size() > 3 && i < view.outs.size(); ++i)
+    if (!hasQueries(view.outs[i]))
+      return "one outer dimension must be of all further results, and neither of the keys and values nor of "
+             "their gradients";
   return "";
 }
 
@@ -188,6 +199,17 @@ bool fp8::lowerOnlineAttentionGrad(OpBuilder &builder, OnlineAttentionGradOp op,
   ofQuery.results = {{/*out=*/0, /*code=*/1, /*streamed=*/0}};
   divideDims(view, view.outs[0], ofQuery);
   launchPlan(builder, view, ofQuery, "attention_query_grad", {0, 1, 3}, arguments, context);
+
+  for (unsigned i = OnlineAttentionGradOp::kNumMainResults; i < view.outs.size(); ++i) {
+    AttentionPlan ofScores;
+    ofScores.isOfScores = true;
+    ofScores.own = ofQuery.own;
+    ofScores.streamed = ofQuery.streamed;
+    ofScores.results = {{/*out=*/i, /*code=*/i - 1, /*streamed=*/0}};
+    divideDims(view, view.outs[i], ofScores);
+    launchPlan(builder, view, ofScores, ("attention_score_grad" + Twine(i - 2)).str(), {}, arguments,
+               context);
+  }
 
   AttentionPlan ofValue;
   ofValue.isTransposed = true;

@@ -15,32 +15,44 @@
 using namespace mlir;
 using namespace fp8;
 
+SmallVector<unsigned> AttentionKernel::findNeededValues() const {
+  llvm::SmallSetVector<unsigned, 2> needed;
+  for (const AttentionResult &result : plan.results)
+    needed.insert(result.code);
+  if (plan.isForward && !code.isOne(1))
+    needed.insert(1);
+  SmallVector<unsigned> sorted = needed.takeVector();
+  llvm::sort(sorted);
+  return sorted;
+}
+
 /// Returns whether value number `i` of those that a thread has of two own rows is of this one.
 static bool isOfRow(unsigned i, unsigned row) { return i % 4 / 2 == row; }
 
 /// Runs the code on all cells. Where rows are beyond the last streamed one, the score is -∞ in the forward
-/// kernel, and P and D are 0 in the others; with `inside` there are none.
+/// kernel, and all values are 0 in the others; with `inside` there are none.
 SmallVector<SmallVector<Value>> AttentionKernel::runCells(Expr firstStreamed, ArrayRef<Values> products,
                                                           bool inside) {
-  SmallVector<Values> values(countCodeValues());
+  SmallVector<unsigned> needed = findNeededValues();
+  SmallVector<Values> values(code.countValues());
   for (unsigned cell = 0, e = products[0].size(); cell < e; ++cell) {
     unsigned own = cell % 4 / 2, streamed = cell / 4 * 2 + cell % 2;
     SmallVector<Value> scores = llvm::map_to_vector(products, [&](const Values &of) { return of[cell]; });
-    SmallVector<Value, 2> computed = code.compute(own, streamed, scores, inside);
-    for (auto [i, list] : llvm::enumerate(values)) {
-      Expr value = b.expr(computed[i]);
+    SmallVector<Value, 2> computed = code.compute(own, streamed, scores, inside, needed);
+    for (auto [i, result] : llvm::zip_equal(needed, computed)) {
+      Expr value = b.expr(result);
       if (hasTail() && !inside) {
         Expr row = firstStreamed + int64_t(streamed / 2 * 8 + streamed % 2);
         bool isScore = plan.isForward && i == 0;
         value = select(row < streamedSize(), value, b.real(isScore ? -INFINITY : 0.0f));
       }
-      list.push_back(value.getValue());
+      values[i].push_back(value.getValue());
     }
   }
   return values;
 }
 
-/// Returns what the code yields for each cell of a step: lists of values.
+/// Returns what the code yields for each cell of a step: a list for each value, empty if it is not needed.
 SmallVector<SmallVector<Value>> AttentionKernel::runCode(Expr step, ArrayRef<Values> products) {
   Expr first = step * plan.step, firstStreamed = first + b.lane() % 4 * 2;
   SmallVector<Expr> rows;
@@ -64,12 +76,13 @@ SmallVector<SmallVector<Value>> AttentionKernel::runCode(Expr step, ArrayRef<Val
       llvm::append_range(all, list);
     return all;
   };
+  SmallVector<unsigned> needed = findNeededValues();
   Values all = b.either(
-      *inside, SmallVector<Type>(countCodeValues() * numCells, b.getF32Type()), [&] { return flatten(true); },
+      *inside, SmallVector<Type>(needed.size() * numCells, b.getF32Type()), [&] { return flatten(true); },
       [&] { return flatten(false); });
-  SmallVector<Values> values;
-  for (unsigned i = 0; i < countCodeValues(); ++i)
-    values.emplace_back(ArrayRef(all).slice(i * numCells, numCells));
+  SmallVector<Values> values(code.countValues());
+  for (auto [i, number] : llvm::enumerate(needed))
+    values[number].assign(ArrayRef(all).slice(i * numCells, numCells));
   return values;
 }
 

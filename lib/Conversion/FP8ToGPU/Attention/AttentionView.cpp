@@ -74,15 +74,17 @@ void AttentionView::addSizes(OpBuilder &host, ArrayRef<int64_t> ranges, KernelAr
   }
 }
 
-/// Returns the longest of the outer dimensions that neither key nor value, nor their gradients, have; the
-/// last one of equal ones.
-unsigned AttentionView::chooseQueries(ArrayRef<AffineMap> maps, ArrayRef<int64_t> ranges) const {
+/// Returns the longest of the outer dimensions that neither key nor value, nor their gradients, have, and
+/// that all further results have; the last one of equal ones.
+unsigned AttentionView::chooseQueries(ArrayRef<AffineMap> ofKeys, ArrayRef<AffineMap> further,
+                                      ArrayRef<int64_t> ranges) const {
   std::optional<unsigned> best;
   auto length = [&](unsigned dim) {
     return ShapedType::isDynamic(ranges[dim]) ? std::numeric_limits<int64_t>::max() : ranges[dim];
   };
   for (unsigned dim : dims.outer)
-    if (llvm::none_of(maps, [&](AffineMap map) { return map.isFunctionOfDim(dim); }) &&
+    if (llvm::none_of(ofKeys, [&](AffineMap map) { return map.isFunctionOfDim(dim); }) &&
+        llvm::all_of(further, [&](AffineMap map) { return map.isFunctionOfDim(dim); }) &&
         (!best || length(dim) >= length(*best)))
       best = dim;
   return best.value_or(dims.outer.back());
@@ -95,10 +97,12 @@ AttentionView::AttentionView(OpBuilder &host, Op op, KernelArguments &arguments)
       sites(op.getSitesAttr()) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  SmallVector<AffineMap> ofKeys{maps[1], maps[2]};
-  if (Op::kNumMainResults == 3)
-    ofKeys.append({op.getOutMaps()[1], op.getOutMaps()[2]});
-  queries = chooseQueries(ofKeys, ranges);
+  SmallVector<AffineMap> ofKeys{maps[1], maps[2]}, outMaps = op.getOutMaps(), further;
+  if (Op::kNumMainResults == 3) {
+    ofKeys.append({outMaps[1], outMaps[2]});
+    further.assign(outMaps.begin() + 3, outMaps.end());
+  }
+  queries = chooseQueries(ofKeys, further, ranges);
   unsigned firstOut = op.getOuts().getBeginOperandIndex(), firstInput = firstOut - op.getInputs().size();
   for (auto [i, operand, map] : llvm::enumerate(op->getOperands(), maps))
     (i < firstInput ? operands

@@ -72,7 +72,8 @@ private:
   void addSizes(mlir::OpBuilder &host, llvm::ArrayRef<int64_t> ranges, KernelArguments &arguments);
   AttentionTensor addTensor(mlir::OpBuilder &host, mlir::Value memref, mlir::AffineMap map,
                             KernelArguments &arguments);
-  unsigned chooseQueries(llvm::ArrayRef<mlir::AffineMap> maps, llvm::ArrayRef<int64_t> ranges) const;
+  unsigned chooseQueries(llvm::ArrayRef<mlir::AffineMap> ofKeys, llvm::ArrayRef<mlir::AffineMap> further,
+                         llvm::ArrayRef<int64_t> ranges) const;
 };
 
 /// Returns the number that `expr` is at `indices`, an i64; dimensions without an index count as 0.

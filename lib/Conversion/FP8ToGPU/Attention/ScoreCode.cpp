@@ -182,12 +182,12 @@ void ScoreCode::stream(ArrayRef<Expr> rows, LoadStreamed load) {
     precompute(streamedLevel, {-1, i, {}, false});
 }
 
-SmallVector<Value, 2> ScoreCode::compute(unsigned own, unsigned streamed, ArrayRef<Value> scores,
-                                         bool inside) {
+SmallVector<Value, 2> ScoreCode::compute(unsigned own, unsigned streamed, ArrayRef<Value> scores, bool inside,
+                                         ArrayRef<unsigned> numbers) {
   ofScore = Written();
   Cell cell{int(own), int(streamed), scores, inside};
-  return llvm::map_to_vector<2>(block.getTerminator()->getOperands(),
-                                [&](Value value) { return get(value, cell); });
+  return llvm::map_to_vector<2>(
+      numbers, [&](unsigned number) { return get(block.getTerminator()->getOperand(number), cell); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -49,10 +49,14 @@ public:
   /// for all scores of two tiles, the result that they have in the middle of what a mask lets pass; nullopt
   /// if there are none.
   std::optional<Expr> isInside(const IndexRange &own, const IndexRange &streamed);
-  /// Returns what the code yields for own row `own` and streamed row `streamed`, by their numbers. `scores`:
-  /// the score and, in the backward pass, its gradient. `inside`: whether isInside() holds.
+  /// Returns the values `numbers` that the code yields for own row `own` and streamed row `streamed`, by
+  /// their numbers. `scores`: the score and, in the backward pass, its gradient. `inside`: whether isInside()
+  /// holds.
   llvm::SmallVector<mlir::Value, 2> compute(unsigned own, unsigned streamed,
-                                            llvm::ArrayRef<mlir::Value> scores, bool inside);
+                                            llvm::ArrayRef<mlir::Value> scores, bool inside,
+                                            llvm::ArrayRef<unsigned> numbers);
+  /// Returns the number of values that the code yields.
+  unsigned countValues() const { return block.getTerminator()->getNumOperands(); }
   /// Returns whether value number `i` that the code yields is always 1.
   bool isOne(unsigned i) const;
 

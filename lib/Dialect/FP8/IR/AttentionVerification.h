@@ -85,7 +85,7 @@ LogicalResult verifyInputMap(Op op, const AttentionDims &dims, unsigned number, 
 
 /// Whether a further result that lacks outer dimensions is the sum of rows over them.
 template <typename Op>
-constexpr bool kSumsRows = std::is_same_v<Op, AttentionGradOp>;
+constexpr bool kSumsRows = std::is_same_v<Op, AttentionGradOp> || std::is_same_v<Op, OnlineAttentionGradOp>;
 
 /// Checks that a further result is a row or a statistic; a dimension of size 1 may be 0. In backward, a row
 /// may lack outer dimensions.
@@ -154,9 +154,11 @@ LogicalResult verifyVisibleKeys(Op op, const AttentionDims &dims, ArrayRef<int64
         "`visible_keys` must be one number, a function of outer dimensions, for one dimension of "
         "keys");
   for (AffineMap further : ArrayRef(op.getOutMaps()).drop_front(Op::kNumMainResults)) {
-    bool isSum = kSumsRows<Op> && llvm::any_of(dims.outer, [&](unsigned dim) {
-                   return ranges[dim] != 1 && !further.isFunctionOfDim(dim);
-                 });
+    // Sums in an order of their own have no sign of a zero to keep.
+    bool isSum = std::is_same_v<Op, OnlineAttentionGradOp> ||
+                 (kSumsRows<Op> && llvm::any_of(dims.outer, [&](unsigned dim) {
+                    return ranges[dim] != 1 && !further.isFunctionOfDim(dim);
+                  }));
     if (further.isFunctionOfDim(dims.keys.front()) && !isSum)
       return op.emitOpError("has `visible_keys` and a further result that is a row of all keys");
   }

@@ -34,15 +34,17 @@ static LogicalResult verifyBlock(Operation *op, StringRef name, Region &region, 
   return success();
 }
 
-/// Checks the region of code on one score.
+/// Checks the region of code on one score. It yields two values, and one for each of `numFurther` results.
 template <typename Op>
-static LogicalResult verifyCode(Op op, StringRef name, const AttentionDims &dims, StringRef meaning) {
+static LogicalResult verifyCode(Op op, StringRef name, const AttentionDims &dims, unsigned numFurther,
+                                StringRef meaning) {
   Builder builder(op.getContext());
   SmallVector<Type> arguments(dims.outer.size() + 1, builder.getIndexType());
   arguments.append(Op::kNumMatmulParts, builder.getF32Type());
   for (Value input : op.getInputs())
     arguments.push_back(getElementTypeOrSelf(input));
-  return verifyBlock(op, name, op.getCode(), arguments, SmallVector<Type>(2, builder.getF32Type()), meaning);
+  SmallVector<Type> yielded(2 + numFurther, builder.getF32Type());
+  return verifyBlock(op, name, op.getCode(), arguments, yielded, meaning);
 }
 
 //===----------------------------------------------------------------------===//
@@ -85,7 +87,7 @@ LogicalResult OnlineAttentionOp::verify() {
   return verifyAttention(
       *this, [&](const AttentionDims &dims) { return verifyDims(*this, dims); },
       [&](const AttentionDims &dims, ArrayRef<int64_t>) -> LogicalResult {
-        if (failed(verifyCode(*this, "score", dims,
+        if (failed(verifyCode(*this, "score", dims, /*numFurther=*/0,
                               "the index of the row in each outer dimension and of the key, the score, and "
                               "the element of each input")))
           return failure();
@@ -116,9 +118,14 @@ LogicalResult OnlineAttentionGradOp::verify() {
         return verifyGradientMaps(*this, dims);
       },
       [&](const AttentionDims &dims, ArrayRef<int64_t>) -> LogicalResult {
-        if (getOuts().size() != kNumMainResults)
-          return emitOpError("has results besides the gradients of query, key and value");
-        return verifyCode(*this, "elements", dims,
+        unsigned numFurther = getOuts().size() - kNumMainResults;
+        for (unsigned i = kNumMainResults; i < getOuts().size(); ++i) {
+          if (!getOutMaps()[i].isFunctionOfDim(dims.keys.front()))
+            return emitOpError() << "result " << i << " must have the dimension of keys";
+          if (!isa<FloatType>(getElementTypeOrSelf(getOuts()[i])))
+            return emitOpError() << "result " << i << " must be of floats";
+        }
+        return verifyCode(*this, "elements", dims, numFurther,
                           "the index of the row in each outer dimension and of the key, the score, the "
                           "gradient of the probability, and the element of each input");
       });

@@ -219,7 +219,7 @@ func.func @one_element(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<
 // -----
 
 func.func @further_result(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<8x24xbf16>, %do: tensor<4x24xbf16>, %x: tensor<4xf32>) {
-  // expected-error@+1 {{has results besides the gradients of query, key and value}}
+  // expected-error@+1 {{result 3 must have the dimension of keys}}
   %r:4 = fp8.online_attention_grad ins(%q, %k, %v, %do : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4x24xbf16>)
       outs(%q, %k, %v, %x : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4xf32>)
       {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>, affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i)>]} elements {
@@ -239,5 +239,31 @@ func.func @gradient_map(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor
     ^bb0(%i: index, %j: index, %s: f32, %g: f32):
       fp8.yield %s, %g : f32, f32
   } -> tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>
+  return
+}
+
+// -----
+
+func.func @further_value(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<8x24xbf16>, %do: tensor<4x24xbf16>, %x: tensor<4x8xf32>) {
+  // expected-error@+1 {{`elements` yields ('f32', 'f32'), expected ('f32', 'f32', 'f32')}}
+  %r:4 = fp8.online_attention_grad ins(%q, %k, %v, %do : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4x24xbf16>)
+      outs(%q, %k, %v, %x : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4x8xf32>)
+      {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>, affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, j)>]} elements {
+    ^bb0(%i: index, %j: index, %s: f32, %g: f32):
+      fp8.yield %s, %g : f32, f32
+  } -> tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @further_integers(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<8x24xbf16>, %do: tensor<4x24xbf16>, %x: tensor<4x8xi32>) {
+  // expected-error@+1 {{result 3 must be of floats}}
+  %r:4 = fp8.online_attention_grad ins(%q, %k, %v, %do : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4x24xbf16>)
+      outs(%q, %k, %v, %x : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4x8xi32>)
+      {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>, affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, j)>]} elements {
+    ^bb0(%i: index, %j: index, %s: f32, %g: f32):
+      fp8.yield %s, %g, %s : f32, f32, f32
+  } -> tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4x8xi32>
   return
 }

@@ -104,6 +104,7 @@ def FP8_OnlineAttentionGradOp : FP8_AttentionBaseOp<"online_attention_grad"> {
         query_grad = Σ D · key                    (over keys)
         key_grad = Σ D · query                    (over queries)
         value_grad = Σ P · output_grad            (over queries)
+        further_i = Σ row_i                       (over outer dimensions that the result's map lacks)
 
     with dimensions, maps and sums as in `fp8.attention_grad`, but one dimension each of keys, depth and width, and one
     outer dimension or several that neither key nor value has. Sums have any order that is the same in every run; P and
@@ -111,15 +112,18 @@ def FP8_OnlineAttentionGradOp : FP8_AttentionBaseOp<"online_attention_grad"> {
 
     The region `elements` has the arguments: the index of the row in each outer dimension, the index of the key, S and
     G in f32, and for each of the inputs its element at these indices: statistics of the row that forward has stored,
-    the sum of P · G over the keys, masks and biases. It yields P and D, the gradient of S. It reduces nothing: all that
-    is the same for a row is an input.
+    the sum of P · G over the keys, masks and biases. It yields P, D, the gradient of S, and an f32 for each further
+    result. It reduces nothing: all that is the same for a row is an input.
+
+    A further result has keys and queries, and is summed over the other outer dimensions that it lacks: the gradient of
+    a bias for all batches. Its sums are in f32, and rounded to its type once.
 
     `visible_keys`: as in `fp8.attention_grad`: keys behind are not read.
 
     Preconditions: as for `fp8.online_attention`; each gradient has the dimensions of its tensor; one outer dimension or
-    more that neither key nor value, nor their gradients, have.
+    more that neither key nor value, nor their gradients, have, and that all further results have.
 
-    Becomes: on a GPU, two kernels or three (`convert-fp8-to-gpu`).
+    Becomes: on a GPU, two kernels or three, and one for each further result (`convert-fp8-to-gpu`).
 
     Example:
     ```mlir

@@ -227,7 +227,7 @@ AffineMapAttr AttentionFusion::limitKeys(ArrayRef<const CodeNode *> matmuls,
           ? llvm::any_of(outputs.drop_front(1),
                          [&](const CodeNode *output) { return output->isFunctionOf(site.keys.front()); })
           : llvm::any_of(readers.further, [](const FurtherRows &rows) { return !rows.isSum(); });
-  if (!visible || storesRow)
+  if (!visible || (storesRow && !isOnline))
     return {};
   hidden = visible;
   return AffineMapAttr::get(toMap(getAffineDimExpr(visible->row, rewriter.getContext()) + visible->count));
@@ -326,8 +326,7 @@ SmallVector<Operand> AttentionFusion::getBackwardResults() const {
   SmallVector<Operand> results{{parts->queryGrad.matmul.getResult(0), parts->queryGrad.map},
                                {parts->keyGrad.matmul.getResult(0), parts->keyGrad.map},
                                {parts->valueGrad.matmul.getResult(0), parts->valueGrad.map}};
-  for (const FurtherRows &further : readers.further)
-    results.push_back({further.result, toMap(further.resultPlaces)});
+  llvm::append_range(results, parts->further);
   return results;
 }
 

@@ -182,6 +182,8 @@ std::string AttentionParts::fitFurther(const AttentionSite &site, const Attentio
                        isa<DestinationStyleOpInterface>(further.result.getDefiningOp());
     if (hasGradients && isKnownSize && matmuls.contains(probabilityGradNode)) {
       furtherRows.push_back(row);
+      this->further.push_back(
+          {further.result, AffineMap::get(numDims, 0, further.resultPlaces, further.result.getContext())});
       continue;
     }
     if (further.reader->hasTrait<OpTrait::IsTerminator>())

@@ -73,6 +73,7 @@ struct AttentionParts {
   GradientMatmul queryGrad, keyGrad, valueGrad;
   const CodeNode *valueRow = nullptr, *scoreGradRow = nullptr; ///< the rows that those are made of
   llvm::SmallVector<const CodeNode *> furtherRows;             ///< those of `AttentionReaders::further`
+  llvm::SmallVector<Operand> further;                          ///< their results
 
 private:
   std::string fitForward(const AttentionSite &site);

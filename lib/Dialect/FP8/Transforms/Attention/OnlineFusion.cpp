@@ -16,9 +16,6 @@ using namespace fp8::detail;
 using Kind = RowReduction::Kind;
 
 std::string AttentionFusion::planOnline() {
-  if (!readers.further.empty())
-    return "its backward pass needs the gradients of its scores, for that of a bias, and kernels do not "
-           "store them";
   if (std::string reason = planStatistics(); !reason.empty())
     return reason;
   online = std::make_unique<OnlinePlan>(site, *parts, statisticNodes);

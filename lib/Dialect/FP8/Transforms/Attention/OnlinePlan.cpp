@@ -91,13 +91,20 @@ std::string OnlinePlan::explainOperands() const {
     return reason;
   if (std::string reason = explainSize("width", parts.value, dims.width.front()); !reason.empty())
     return reason;
-  bool hasQueries = llvm::any_of(dims.outer, [&](unsigned dim) {
+  auto isOfQueries = [&](unsigned dim) {
     bool isOfKeys = parts.key.map.isFunctionOfDim(dim) || parts.value.map.isFunctionOfDim(dim);
     return !isOfKeys && !(parts.hasGradients && (parts.keyGrad.map.isFunctionOfDim(dim) ||
                                                  parts.valueGrad.map.isFunctionOfDim(dim)));
-  });
-  if (!hasQueries)
+  };
+  SmallVector<unsigned> queries = llvm::filter_to_vector(dims.outer, isOfQueries);
+  if (queries.empty())
     return "each of its queries has keys or values of its own";
+  for (const Operand &further : parts.further)
+    llvm::erase_if(queries, [&](unsigned dim) { return !further.map.isFunctionOfDim(dim); });
+  if (queries.empty())
+    return "its backward pass sums gradients of scores over its queries, as for a bias that all of them "
+           "share, "
+           "and kernels do not";
   return "";
 }
 
@@ -184,7 +191,8 @@ std::string OnlinePlan::planStatistics() {
 }
 
 std::string OnlinePlan::planBackward() {
-  const CodeNode *outputs[] = {parts.valueRow, parts.scoreGradRow};
+  SmallVector<const CodeNode *> outputs{parts.valueRow, parts.scoreGradRow};
+  llvm::append_range(outputs, parts.furtherRows);
   SmallVector<const CodeNode *> given{site.raw, parts.probabilityGradNode};
   RowsPlan from(*site.code, site.keys, given, outputs);
   auto explain = [&] { return explainReductions(gradientReductions, Kind::product, "its backward pass"); };
@@ -292,5 +300,8 @@ void OnlinePlan::writeElements(OpBuilder &builder, Block *block) const {
                writeReduction(builder, loc, reduction, numbers[int(of)], numbers.lookup(int(Kind::sum))));
   }
   Value p = writer.write(parts.valueRow), d = writer.write(parts.scoreGradRow);
-  YieldOp::create(builder, loc, p, writeProduct(builder, loc, d, factors[0]));
+  SmallVector<Value> yielded{writeProduct(builder, loc, d, factors[0])};
+  for (const CodeNode *further : parts.furtherRows)
+    yielded.push_back(writer.write(further));
+  YieldOp::create(builder, loc, p, yielded);
 }
