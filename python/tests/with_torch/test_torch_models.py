@@ -98,7 +98,7 @@ def test_recipes(name, recipe):
 
 @pytest.mark.slow(one_of=4)
 @pytest.mark.parametrize("chip", ["sm_90a", "sm_89"])
-@pytest.mark.parametrize("name", ["gpt2", "llama", "mixtral", "vit"])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "mixtral", "t5", "vit"])
 def test_on_the_emulator(name, chip):
     """The GPU's kernels, with all checks of the emulator."""
     losses, gradients, backend = train(name, "none", 2, autocast=False, device="emulator", target=chip)
@@ -112,6 +112,7 @@ def test_on_the_emulator(name, chip):
     found, _, backend = train(name, "delayed", 2, device="emulator", target=chip)
     library = backend.graphs[0].library
     assert (library.target, library.device, len(library.report.fp8)) == (chip, "emulator", COUNTS[name][1])
+    check_attention(name, library.report)
     # As in test_recipes.
     assert found == pytest.approx(eager(name, True)[0][:2], rel=0.02)
 
