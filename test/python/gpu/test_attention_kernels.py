@@ -248,7 +248,7 @@ def test_counts(compile, bin_dir, tmp_path, arch, depth, mask):
 def test_registers(compile, arch, depth):
     """Nothing spills, no thread has an array in memory, and ptxas inserts no waits or fences (its remarks C75xx)."""
     for mask in ("none", "causal"):
-        case = Case((1, 1, 1, TOKENS, TOKENS, depth, depth), mask)
+        case = Case((1, 1, 1, TOKENS, TOKENS, depth, depth), mask, further=[("hgij", "f32")])
         for source in (case.forward(arch), case.backward(arch)):
             text = assemble(compile(source, arch).ptx, arch)
             assert not re.search(r"C75\d\d|warning", text), text

@@ -89,9 +89,10 @@ void AttentionKernel::waitForCopies() {
 /// Runs one step: `carried` are the sums of all results, and in the forward kernel the state of two rows.
 SmallVector<Value> AttentionKernel::runStep(Expr step, ValueRange carried) {
   waitForCopies();
-  fill(step + 1);
+  if (plan.countStages() > 1)
+    fill(step + 1);
   Values next(carried);
-  Expr stage = step % kStages * tiles.stageBytes;
+  Expr stage = step % plan.countStages() * tiles.stageBytes;
   SmallVector<Values> products;
   if (plan.usesWgmma)
     products = multiplyGroupScores(stage);
@@ -213,29 +214,37 @@ void AttentionKernel::storeRow(const AttentionResult &result, unsigned row, Arra
   });
 }
 
-/// Stores the sums of one own row of scores: two neighbouring keys for each 8.
+/// Stores the sums of one own row of scores, two neighbouring keys at a time where memory is aligned for
+/// that.
 void AttentionKernel::storeScores(const AttentionResult &result, unsigned row, ArrayRef<Value> sums) {
   const AttentionTensor &out = view.outs[result.out];
+  const KernelNumber &size = view.sizes[streamedDim];
   Type element = out.getElementType();
+  int64_t bytes = countElementBytes(element);
+  bool storesPairs = out.getAlignmentAlong(streamedDim) >= 2 * bytes && size.isKnown() && size.known % 2 == 0;
   Expr stride = out.getStride(streamedDim).get(b, 64);
   Indices indices = outer;
   indices[ownDim] = ownRow(row);
   Value base = getAddress(b, out, indices);
+  auto storeAt = [&](Expr column, Value value) {
+    Type wanted = isa<VectorType>(value.getType()) ? Type(VectorType::get(2, element)) : element;
+    Value narrow = element.isF32() ? value : arith::TruncFOp::create(b, wanted, value).getResult();
+    auto store = [&] { b.store(b.expr(narrow), b.at(base, widen(column) * stride * double(bytes))); };
+    if (hasTail())
+      b.when(column < streamedSize(), store);
+    else
+      store();
+  };
   b.when(ownRow(row) < ownSize(), [&] {
-    for (unsigned cell = row * 2; cell < sums.size(); cell += 4)
-      for (unsigned i = 0; i < 2; ++i) {
-        Expr column = onlyStep * plan.step + b.lane() % 4 * 2 + int64_t(cell / 4 * 8 + i);
-        auto storeOne = [&] {
-          Value value = sums[cell + i];
-          if (!element.isF32())
-            value = arith::TruncFOp::create(b, element, value);
-          b.store(b.expr(value), b.at(base, widen(column) * stride * double(countElementBytes(element))));
-        };
-        if (hasTail())
-          b.when(column < streamedSize(), storeOne);
-        else
-          storeOne();
+    for (unsigned cell = row * 2; cell < sums.size(); cell += 4) {
+      Expr column = onlyStep * plan.step + b.lane() % 4 * 2 + int64_t(cell / 4 * 8);
+      if (storesPairs) {
+        storeAt(column, joinPair(b, sums[cell], sums[cell + 1]));
+        continue;
       }
+      storeAt(column, sums[cell]);
+      storeAt(column + 1, sums[cell + 1]);
+    }
   });
 }
 

@@ -16,9 +16,10 @@
 // On chips with wgmma the matmuls are by that instruction, which reads the streamed rows, and own rows of
 // scores, from shared memory itself; what threads hold is the same.
 //
-// Shared memory: the tile of own rows, then two stages of streamed rows, which cp.async fills one step ahead.
-// A row takes an odd number of chunks of 16 bytes, so that the same chunk of 8 neighbouring rows is in
-// different banks; for wgmma rows have 128 bytes, and chunk c of row r is at place c ^ r % 8.
+// Shared memory: the tile of own rows, then two stages of streamed rows, which cp.async fills one step ahead,
+// or one stage where a block has one step. A row takes an odd number of chunks of 16 bytes, so that the same
+// chunk of 8 neighbouring rows is in different banks; for wgmma rows have 128 bytes, and chunk c of row r is
+// at place c ^ r % 8.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_ATTENTION_ATTENTIONKERNEL_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_ATTENTION_ATTENTIONKERNEL_H
@@ -56,6 +57,8 @@ struct AttentionPlan {
 
   int64_t countRows() const { return warps * 16; }
   int64_t countThreads() const { return warps * 32; }
+  /// Returns how many steps of streamed rows shared memory has at once.
+  int64_t countStages() const { return isOfScores ? 1 : 2; }
 };
 
 /// Writes the kernel of a plan.
@@ -69,7 +72,6 @@ public:
 
 private:
   using Values = llvm::SmallVector<mlir::Value>;
-  static constexpr int64_t kStages = 2;
   static constexpr int64_t kChunk = 16;
 
   /// Rows of an operand in shared memory.
