@@ -42,6 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     chips = "count the kernels for these chips, such as sm_89,sm_90a"
     parser.add_argument("--target", type=lambda text: text.split(","), default=[], metavar="LIST", help=chips)
     parser.add_argument("--depth", type=numbers, default=[64, 128], metavar="LIST", help="with --target: elements of a head (default: 64,128)")
+    parser.add_argument("--bias", action="store_true", help="with --target: attention with a bias that has a gradient")
     parser.add_argument("--ptxas", default=shutil.which("ptxas") or "none", metavar="PATH", help="with --target: or none (default: that on $PATH)")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR", help="folder of fp8-compile (default: that of fp8-bench)")
     parser.add_argument("--host", default="", help=argparse.SUPPRESS)
@@ -49,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def measure(options: argparse.Namespace, examples: pathlib.Path) -> list[str]:
     if options.target:
-        return attention_kernels.measure(options.bin, options.ptxas, options.target, options.tokens, options.depth)
+        return attention_kernels.measure(options.bin, options.ptxas, options.target, options.tokens, options.depth, options.bias)
     if options.torch_python is None:
         raise Failure("PyTorch is not here: give --torch-python=PYTHON, or run tools/check --torch, which makes an environment")
     ours = {f"{recipe}, {kind}": f"{kind}:{recipe}" for recipe in options.recipe for kind in options.attention}

@@ -14,16 +14,19 @@ from failure import Failure
 MASKS = ["full", "causal"]
 # Of each kernel: what it computes, tensors of which it has own rows, and tensors that it streams for each tile.
 WORK = {"attention": ("output", 2, 2), "attention_query_grad": ("dQ", 3, 2), "attention_key_grad": ("dK, dV", 4, 2)}
+# With a bias: own rows of each tile are read, too, and no row of the result is D wide.
+WORK_OF_BIAS = {"attention_score_grad1": ("dB", 0, 4)}
 COLUMNS = ["registers", "spills", "sectors", "products", "instructions", "conflicts"]
 ABOUT = """\
 registers of a thread and bytes spilled, by ptxas; by the emulator, for one head: sectors, the bytes of memory that accesses touch,
 beside every tensor once and the streamed ones once for each 128 rows that see them; products, two operations for each
 multiply-add, beside scores x depth (4 for the output, 14 backward; half of the scores count under a causal mask); instructions of a thread for each
-score besides those of tensor cores and their loads from shared memory; bank conflicts."""
+score besides those of tensor cores and their loads from shared memory; bank conflicts. With a bias, of tokens x tokens, every kernel
+reads it once, and one more writes its gradient in f32."""
 
 
-def step(tokens: int, depth: int, causal: bool) -> str:
-    """The program: attention as linalg, its scores an f32 tensor, probabilities in bf16."""
+def step(tokens: int, depth: int, causal: bool, has_bias: bool = False) -> str:
+    """The program: attention as linalg, its scores an f32 tensor, probabilities in bf16. A bias has a gradient."""
     shapes = {"ij": f"tensor<{tokens}x{tokens}x", "i": f"tensor<{tokens}x", "id": f"tensor<{tokens}x{depth}x", "jd": f"tensor<{tokens}x{depth}x"}
     lines: list[str] = []
 
@@ -50,10 +53,14 @@ def step(tokens: int, depth: int, causal: bool) -> str:
         generic(name, out, "bf16", [(source, out, "f32")], ["%y = arith.truncf %x0 : f32 to bf16"])
 
     matmul("s", "ij", ("q", "id"), ("k", "jd"))
-    scaled = ["%y = arith.mulf %x0, %scale : f32"]
-    masked = ["%t = arith.mulf %x0, %scale : f32", "%i = linalg.index 0 : index", "%j = linalg.index 1 : index",
-              "%later = arith.cmpi ugt, %j, %i : index", "%y = arith.select %later, %lowest, %t : f32"]
-    generic("x", "ij", "f32", [("s", "ij", "f32")], masked if causal else scaled)
+    scores, body = [("s", "ij", "f32")], ["%t = arith.mulf %x0, %scale : f32"]
+    if has_bias:
+        scores.append(("bias", "ij", "bf16"))
+        body += ["%b = arith.extf %x1 : bf16 to f32", "%z = arith.addf %t, %b : f32"]
+    if causal:
+        body += ["%i = linalg.index 0 : index", "%j = linalg.index 1 : index", "%later = arith.cmpi ugt, %j, %i : index"]
+    seen = "%z" if has_bias else "%t"
+    generic("x", "ij", "f32", scores, [*body, f"%y = arith.select %later, %lowest, {seen} : f32" if causal else f"%y = arith.addf {seen}, %zero : f32"])
     generic("m", "i", "f32", [("x", "ij", "f32")], ["%y = arith.maximumf %out, %x0 : f32"], "lowest")
     generic("e", "ij", "f32", [("x", "ij", "f32"), ("m", "i", "f32")], ["%t = arith.subf %x0, %x1 : f32", "%y = math.exp %t : f32"])
     generic("l", "i", "f32", [("e", "ij", "f32")], ["%y = arith.addf %out, %x0 : f32"], "zero")
@@ -66,22 +73,26 @@ def step(tokens: int, depth: int, causal: bool) -> str:
     generic("c", "i", "f32", [("pg", "ij", "f32")], ["%y = arith.addf %out, %x0 : f32"], "zero")
     generic("d", "ij", "bf16", [("p", "ij", "f32"), ("g", "ij", "f32"), ("c", "i", "f32")],
             ["%t = arith.subf %x1, %x2 : f32", "%u = arith.mulf %t, %x0 : f32", "%w = arith.mulf %u, %scale : f32", "%y = arith.truncf %w : f32 to bf16"])
+    if has_bias:
+        generic("db", "ij", "f32", [("p", "ij", "f32"), ("g", "ij", "f32"), ("c", "i", "f32")],
+                ["%t = arith.subf %x1, %x2 : f32", "%y = arith.mulf %t, %x0 : f32"])
     for name, out, a, b in (("dv", "jd", ("ph", "ij"), ("go", "id")), ("dq", "id", ("d", "ij"), ("k", "jd")), ("dk", "jd", ("d", "ij"), ("q", "id"))):
         matmul(name + "f", out, a, b)
         narrow(name, out, name + "f")
     tensor = f"tensor<{tokens}x{depth}xbf16>"
-    body = "\n  ".join(lines)
-    return f"""func.func @main(%q: {tensor}, %k: {tensor}, %v: {tensor}, %go: {tensor}) -> ({', '.join([tensor] * 4)}) {{
+    code, types = "\n  ".join(lines), [tensor] * 4 + [shapes["ij"] + "f32>"] * has_bias
+    bias = f", %bias: {shapes['ij']}bf16>" if has_bias else ""
+    return f"""func.func @main(%q: {tensor}, %k: {tensor}, %v: {tensor}, %go: {tensor}{bias}) -> ({', '.join(types)}) {{
   %zero = arith.constant 0.0 : f32
   %lowest = arith.constant 0xFF800000 : f32
   %scale = arith.constant {depth**-0.5:.9f} : f32
-  {body}
-  return %o, %dq, %dk, %dv : {', '.join([tensor] * 4)}
+  {code}
+  return %o, %dq, %dk, %dv{', %db' * has_bias} : {', '.join(types)}
 }}
 """
 
 
-def measure(tools: pathlib.Path, ptxas: str, chips: list[str], tokens: list[int], depths: list[int]) -> list[str]:
+def measure(tools: pathlib.Path, ptxas: str, chips: list[str], tokens: list[int], depths: list[int], has_bias: bool) -> list[str]:
     """The lines to print: a table for each chip."""
     lines = [ABOUT, ""]
     for chip in chips:
@@ -91,25 +102,28 @@ def measure(tools: pathlib.Path, ptxas: str, chips: list[str], tokens: list[int]
         for count in tokens:
             for depth in depths:
                 for mask in MASKS:
-                    rows |= measure_step(tools, ptxas, chip, count, depth, mask == "causal")
+                    rows |= measure_step(tools, ptxas, chip, count, depth, mask == "causal", has_bias)
         lines += [chip, "", *results.table("kernel", rows, 2), ""]
     return lines
 
 
-def measure_step(tools: pathlib.Path, ptxas: str, chip: str, tokens: int, depth: int, causal: bool) -> dict[str, dict[str, float]]:
+def measure_step(
+    tools: pathlib.Path, ptxas: str, chip: str, tokens: int, depth: int, causal: bool, has_bias: bool
+) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory(prefix="fp8-bench-") as scratch:
         program = pathlib.Path(scratch) / "attention.mlir"
-        program.write_text(step(tokens, depth, causal))
+        program.write_text(step(tokens, depth, causal, has_bias))
         options = ("--recipe=none", "--require-attention=.*")
         assembled = kernels.assemble(tools, ptxas, program, chip, *options)[0] if ptxas != "none" else {}
         counted = kernels.count(tools, program, chip, *options)
     rows: dict[str, dict[str, float]] = {}
     tiles = -(-tokens // 128)
     share = (tiles + 1) / (2 * tiles) if causal else 1.0  # of the tiles of 128 x 128 scores that a mask leaves
-    for word, (title, own, streamed) in WORK.items():
+    for word, (title, own, streamed) in (WORK | WORK_OF_BIAS if has_bias else WORK).items():
         (name,) = (name for name in counted.kernels if re.fullmatch(rf"kernel_{word}(_matmul\d+|_main)?", name))
         total, scores = counted.kernels[name], tokens * tokens * (0.5 if causal else 1.0)
-        cells = {"sectors": 32 * total["global_sectors"] / (2 * tokens * depth * (own + streamed * tiles * share)),
+        square = (2 * share + 4 * (title == "dB")) * tokens**2 if has_bias else 0.0  # bytes of the bias and its gradient
+        cells = {"sectors": 32 * total["global_sectors"] / (2 * tokens * depth * (own + streamed * tiles * share) + square),
                  "products": total["tensor_operations"] / (scores * depth),
                  "instructions": counted.others[name] / scores, "conflicts": total["bank_conflicts"]}
         if name in assembled:

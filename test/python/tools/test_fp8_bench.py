@@ -244,6 +244,9 @@ def test_attention_counts_the_kernels_of_a_chip(bench):
         sectors, counted, instructions, conflicts = map(float, row[1:])
         assert (counted, conflicts) == (products, 0)
         assert 1 <= sectors < 1.15 and 5 < instructions < 40
+    done = bench("attention", "--target=sm_120a", "--tokens=128", "--depth=64", "--ptxas=none", "--bias")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if "full, 128 tokens" in line]
+    assert [(row[0].partition(",")[0], float(row[2]), float(row[4])) for row in rows] == [("output", 4, 0), ("dQ", 6, 0), ("dK", 8, 0), ("dB", 4, 0)]
     done = bench("attention", "--target=sm_70")
     assert done.returncode == 1 and "argument --target: 'sm_70' is none of sm_89" in done.stderr
 
