@@ -111,6 +111,10 @@ def test_gradients_of_scores(compile, number, further, arch):
     assert len(functions[1].calls) == 2 + len(further)
 
 
+def test_gradient_of_a_bias_of_one_query(compile):
+    run(Case((2, 2, 1, 1, 150, 16, 24), "bias", further=[("hj", "f32")]), compile, "sm_90a", seed=15)
+
+
 @pytest.mark.parametrize("element, out", [("f16", None), ("bf16", "f32"), ("f16", "f32")])
 def test_types(compile, element, out):
     run(Case(SQUARE, "causal", element=element, out=out), compile, "sm_120a", seed=6)

@@ -145,7 +145,7 @@ static std::string explainOperands(const AttentionView &view) {
       (view.operands.size() > 3 && (hasQueries(view.outs[1]) || hasQueries(view.outs[2]))))
     return "one outer dimension must be neither of the keys and values nor of their gradients";
   for (unsigned i = 3; view.operands.size() > 3 && i < view.outs.size(); ++i)
-    if (!hasQueries(view.outs[i]))
+    if (!hasQueries(view.outs[i]) && view.sizes[view.queries].known != 1)
       return "one outer dimension must be of all further results, and neither of the keys and values nor of "
              "their gradients";
   return "";

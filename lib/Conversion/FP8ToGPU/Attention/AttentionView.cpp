@@ -84,7 +84,8 @@ unsigned AttentionView::chooseQueries(ArrayRef<AffineMap> ofKeys, ArrayRef<Affin
   };
   for (unsigned dim : dims.outer)
     if (llvm::none_of(ofKeys, [&](AffineMap map) { return map.isFunctionOfDim(dim); }) &&
-        llvm::all_of(further, [&](AffineMap map) { return map.isFunctionOfDim(dim); }) &&
+        (ranges[dim] == 1 ||
+         llvm::all_of(further, [&](AffineMap map) { return map.isFunctionOfDim(dim); })) &&
         (!best || length(dim) >= length(*best)))
       best = dim;
   return best.value_or(dims.outer.back());

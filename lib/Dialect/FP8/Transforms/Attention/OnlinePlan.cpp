@@ -99,8 +99,10 @@ std::string OnlinePlan::explainOperands() const {
   SmallVector<unsigned> queries = llvm::filter_to_vector(dims.outer, isOfQueries);
   if (queries.empty())
     return "each of its queries has keys or values of its own";
+  auto shape = cast<RankedTensorType>(site.probabilities.getType()).getShape();
   for (const Operand &further : parts.further)
-    llvm::erase_if(queries, [&](unsigned dim) { return !further.map.isFunctionOfDim(dim); });
+    llvm::erase_if(queries,
+                   [&](unsigned dim) { return shape[dim] != 1 && !further.map.isFunctionOfDim(dim); });
   if (queries.empty())
     return "its backward pass sums gradients of scores over its queries, as for a bias that all of them "
            "share, "
