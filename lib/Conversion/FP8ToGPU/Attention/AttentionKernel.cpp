@@ -132,8 +132,8 @@ SmallVector<Value> AttentionKernel::sumOver(const Indices &indices, ValueRange c
     end = select(onlyStep < end, onlyStep + 1, end);
   }
   stepsEnd = end;
-  if (!plan.loopDims
-           .empty()) { // the tiles of the indices before are read until here, or without steps written
+  // Tiles of the indices before may still be read, or, where they had no step, be copied.
+  if (!plan.loopDims.empty()) {
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
     b.barrier();
   }

@@ -178,6 +178,7 @@ void ScoreCode::stream(ArrayRef<Expr> rows, LoadStreamed load) {
   loadStreamed = std::move(load);
   streamedRows.assign(rows.begin(), rows.end());
   ofStreamed = Written();
+  pairs.clear();
   for (int i = 0, e = rows.size(); i < e; ++i)
     precompute(streamedLevel, {-1, i, {}, false});
 }
@@ -237,18 +238,37 @@ Value ScoreCode::writeArgument(BlockArgument argument, const Cell &cell) {
   return loadInput(number - numIndices - numScores, cell);
 }
 
+/// Returns whether the elements of two adjacent streamed rows are adjacent, and loaded together.
+bool ScoreCode::hasPairs(const AttentionTensor &input) const {
+  const KernelNumber &size = view.sizes[streamedDim];
+  return size.isKnown() && size.known % 2 == 0 &&
+         input.getAlignmentAlong(streamedDim) >= 2 * countElementBytes(input.getElementType());
+}
+
 /// Loads the element of an input; of rows beyond the last one that of the last one.
 Value ScoreCode::loadInput(unsigned number, const Cell &cell) {
   if (isStreamed(number))
     return loadStreamed(number, cell.streamed);
   const AttentionTensor &input = view.inputs[number];
-  Indices indices = outer;
-  for (unsigned dim : {ownDim, streamedDim})
-    if (input.map.isFunctionOfDim(dim))
-      indices[dim] = atMost(getIndex(dim, cell), view.sizes[dim].get(b, 32) - 1);
   Type type = input.getElementType();
-  Value stored = b.load(getStorageType(type), getAddress(b, input, indices)).getValue();
-  return fromStorage(b, b.getLoc(), stored, type);
+  auto getPlace = [&](const Cell &at, int64_t count) {
+    Indices indices = outer;
+    for (unsigned dim : {ownDim, streamedDim})
+      if (input.map.isFunctionOfDim(dim))
+        indices[dim] =
+            atMost(getIndex(dim, at), view.sizes[dim].get(b, 32) - (dim == streamedDim ? count : 1));
+    return getAddress(b, input, indices);
+  };
+  if (cell.own < 0 || cell.streamed < 0 || !hasPairs(input)) {
+    Value stored = b.load(getStorageType(type), getPlace(cell, 1)).getValue();
+    return fromStorage(b, b.getLoc(), stored, type);
+  }
+  Cell first = cell;
+  first.streamed -= cell.streamed % 2;
+  SmallVector<Value> &pair = pairs[{number, first.own, first.streamed, int(cell.inside)}];
+  if (pair.empty())
+    pair = loadAdjacent(b, getPlace(first, 2), type, 2, 2 * countElementBytes(type));
+  return pair[cell.streamed % 2];
 }
 
 /// Returns 1 / `value`, one for all scores that it divides.

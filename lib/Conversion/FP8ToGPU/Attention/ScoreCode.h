@@ -41,8 +41,8 @@ public:
   /// Returns whether input number `number` has one word of 32 bits for each streamed row, so that it can be
   /// streamed as well.
   bool isStreamed(unsigned number) const;
-  /// Goes on to streamed rows of these indices. `load` returns the element of a streamed input, by its number
-  /// and that of the row.
+  /// Goes on to streamed rows of these indices: rows 2 i and 2 i + 1 are adjacent, and the first of them is
+  /// even. `load` returns the element of a streamed input, by its number and that of the row.
   using LoadStreamed = std::function<mlir::Value(unsigned input, unsigned row)>;
   void stream(llvm::ArrayRef<Expr> rows, LoadStreamed load);
   /// Returns the condition under which all comparisons of the index of the query with that of the key have,
@@ -100,6 +100,7 @@ private:
   mlir::Value writeArgument(mlir::BlockArgument argument, const Cell &cell);
   mlir::Value writeOperation(mlir::Operation *op, const Cell &cell);
   mlir::Value loadInput(unsigned number, const Cell &cell);
+  bool hasPairs(const AttentionTensor &input) const;
   mlir::Value getReciprocal(mlir::Value value, const Cell &cell);
   Expr getIndex(unsigned dim, const Cell &cell);
 
@@ -114,6 +115,9 @@ private:
   Indices outer;
   llvm::SmallVector<Expr> ownRows, streamedRows;
   LoadStreamed loadStreamed;
+  /// Elements of an input for an own row and two adjacent streamed ones, by the number of the input, that of
+  /// the own row, that of the first streamed one, and whether isInside() holds.
+  llvm::DenseMap<std::tuple<unsigned, int, int, int>, llvm::SmallVector<mlir::Value>> pairs;
   Written ofOwn, ofStreamed,
       ofScore; ///< of own rows or of none; of streamed rows; of the score being computed
 };
