@@ -100,11 +100,11 @@ def FP8_OnlineAttentionGradOp : FP8_AttentionBaseOp<"online_attention_grad"> {
 
         S[outer, key] = Σ query · key             (over depth)
         G[outer, key] = Σ output_grad · value     (over width)
-        P, D = elements(S, G)                     (the program's code of one score, in f32)
+        P, D, F… = elements(S, G)                 (the program's code of one score, in f32)
         query_grad = Σ D · key                    (over keys)
         key_grad = Σ D · query                    (over queries)
         value_grad = Σ P · output_grad            (over queries)
-        further_i = Σ row_i                       (over outer dimensions that the result's map lacks)
+        further… = Σ F                            (over outer dimensions that the result's map lacks)
 
     with dimensions, maps and sums as in `fp8.attention_grad`, but one dimension each of keys, depth and width, and one
     outer dimension or several that neither key nor value has. Sums have any order that is the same in every run; P and
@@ -112,7 +112,7 @@ def FP8_OnlineAttentionGradOp : FP8_AttentionBaseOp<"online_attention_grad"> {
 
     The region `elements` has the arguments: the index of the row in each outer dimension, the index of the key, S and
     G in f32, and for each of the inputs its element at these indices: statistics of the row that forward has stored,
-    the sum of P · G over the keys, masks and biases. It yields P, D, the gradient of S, and an f32 for each further
+    the sum of P · G over the keys, masks and biases. It yields P, D, the gradient of S, and F for each further
     result. It reduces nothing: all that is the same for a row is an input.
 
     A further result has keys and queries, and is summed over the other outer dimensions that it lacks: the gradient of
