@@ -14,7 +14,7 @@ from failure import Failure
 MASKS = ["full", "causal"]
 # Of each kernel: what it computes, tensors of which it has own rows, and tensors that it streams for each tile.
 WORK = {"attention": ("output", 2, 2), "attention_query_grad": ("dQ", 3, 2), "attention_key_grad": ("dK, dV", 4, 2)}
-# With a bias: own rows of each tile are read, too, and no row of the result is D wide.
+# With a bias there is one kernel more. Each of its blocks has one tile: it reads the own rows of two tensors for every tile, too.
 WORK_OF_BIAS = {"attention_score_grad1": ("dB", 0, 4)}
 COLUMNS = ["registers", "spills", "sectors", "products", "instructions", "conflicts"]
 ABOUT = """\

@@ -32,7 +32,7 @@ namespace fp8 {
 struct AttentionResult {
   unsigned out;      ///< the number of the result
   unsigned code;     ///< 0: P, 1: D, from 2 on those of further results; of the output 0
-  unsigned streamed; ///< the number of the streamed operand
+  unsigned streamed; ///< the number of the streamed operand; not read where the plan is of scores
 };
 
 /// The results of a kernel, and how it divides the work.

@@ -105,8 +105,7 @@ std::string OnlinePlan::explainOperands() const {
                    [&](unsigned dim) { return shape[dim] != 1 && !further.map.isFunctionOfDim(dim); });
   if (queries.empty())
     return "its backward pass sums gradients of scores over its queries, as for a bias that all of them "
-           "share, "
-           "and kernels do not";
+           "share, and kernels do not";
   return "";
 }
 
