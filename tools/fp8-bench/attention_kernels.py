@@ -14,6 +14,8 @@ from failure import Failure
 MASKS = ["full", "causal"]
 # Of each kernel: what it computes, tensors of which it has own rows, and tensors that it streams for each tile.
 WORK = {"attention": ("output", 2, 2), "attention_query_grad": ("dQ", 3, 2), "attention_key_grad": ("dK, dV", 4, 2)}
+# Where the registers of a thread have no room for both gradients.
+WORK_OF_TWO = {**WORK, "attention_value_grad": ("dV", 2, 2), "attention_key_grad": ("dK", 3, 2)}
 # With a bias there is one kernel more. Each of its blocks has one tile: it reads the own rows of two tensors for every tile, too.
 WORK_OF_BIAS = {"attention_score_grad1": ("dB", 0, 4)}
 COLUMNS = ["registers", "spills", "sectors", "products", "instructions", "conflicts"]
@@ -119,7 +121,8 @@ def measure_step(
     rows: dict[str, dict[str, float]] = {}
     tiles = -(-tokens // 128)
     share = (tiles + 1) / (2 * tiles) if causal else 1.0  # of the tiles of 128 x 128 scores that a mask leaves
-    for word, (title, own, streamed) in (WORK | WORK_OF_BIAS if has_bias else WORK).items():
+    work = WORK_OF_TWO if any("attention_value_grad" in name for name in counted.kernels) else WORK
+    for word, (title, own, streamed) in (work | WORK_OF_BIAS if has_bias else work).items():
         (name,) = (name for name in counted.kernels if re.fullmatch(rf"kernel_{word}(_matmul\d+|_main)?", name))
         total, scores = counted.kernels[name], tokens * tokens * (0.5 if causal else 1.0)
         square = (2 * share + 4 * (title == "dB")) * tokens**2 if has_bias else 0.0  # bytes of the bias and its gradient

@@ -19,7 +19,7 @@ func.func @type(%q: memref<4x16xf32>, %k: memref<6x16xf32>, %v: memref<6x16xf32>
 
 module attributes {fp8.target = #fp8.chip<"sm_90a">} {
 func.func @depth(%q: memref<4x12xbf16>, %k: memref<6x12xbf16>, %v: memref<6x16xbf16>, %o: memref<4x16xbf16>) {
-  // expected-error @+1 {{has no kernel: depth and width must be static multiples of 8, at most 128}}
+  // expected-error @+1 {{has no kernel: depth and width must be static multiples of 8, at most 256}}
   fp8.online_attention ins(%q, %k, %v : memref<4x12xbf16>, memref<6x12xbf16>, memref<6x16xbf16>) outs(%o : memref<4x16xbf16>)
       {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>,
                         affine_map<(i, j, d, e) -> (i, e)>]} score {

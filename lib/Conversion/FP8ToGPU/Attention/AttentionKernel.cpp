@@ -89,10 +89,20 @@ void AttentionKernel::waitForCopies() {
 /// Runs one step: `carried` are the sums of all results, and in the forward kernel the state of two rows.
 SmallVector<Value> AttentionKernel::runStep(Expr step, ValueRange carried) {
   waitForCopies();
-  if (plan.countStages() > 1)
+  if (plan.stages > 1)
     fill(step + 1);
+  Values next = computeStep(step, carried);
+  if (plan.stages == 1 && !plan.isOfScores) {
+    b.barrier(); // the rows of this step have been read
+    fill(step + 1);
+  }
+  return next;
+}
+
+/// Multiplies the rows of a step, which are in shared memory.
+SmallVector<Value> AttentionKernel::computeStep(Expr step, ValueRange carried) {
   Values next(carried);
-  Expr stage = step % plan.countStages() * tiles.stageBytes;
+  Expr stage = step % plan.stages * tiles.stageBytes;
   SmallVector<Values> products;
   if (plan.usesWgmma)
     products = multiplyGroupScores(stage);
@@ -140,7 +150,7 @@ SmallVector<Value> AttentionKernel::sumOver(const Indices &indices, ValueRange c
   for (const Tile &tile : tiles.own)
     copy(tile, b.at(shared, b.number(tile.start)), firstOwn);
   fill(first);
-  if (plan.isForward && !plan.usesWgmma) {
+  if (plan.keepsOwn) {
     waitForCopies();
     loadOwn();
   }

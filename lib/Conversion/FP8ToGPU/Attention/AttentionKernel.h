@@ -17,7 +17,7 @@
 // scores, from shared memory itself; what threads hold is the same.
 //
 // Shared memory: the tile of own rows, then two stages of streamed rows, which cp.async fills one step ahead,
-// or one stage where a block has one step. A row takes an odd number of chunks of 16 bytes, so that the same
+// or one stage where a block has one step or no room for two. A row takes an odd number of chunks of 16 bytes, so that the same
 // chunk of 8 neighbouring rows is in different banks; for wgmma rows have 128 bytes, and chunk c of row r is
 // at place c ^ r % 8.
 
@@ -48,6 +48,9 @@ struct AttentionPlan {
   llvm::SmallVector<unsigned> gridDims, loopDims;
   int64_t warps = 8; ///< 16 own rows each
   int64_t step = 64; ///< streamed rows at a time, a multiple of 16
+  int64_t stages = 2; ///< steps of streamed rows that shared memory has at once; 1 where `isOfScores`
+  /// The own rows stay in registers as the left operand of the scores.
+  bool keepsOwn = false;
   bool isForward = false, isBaseTwo = false, zeroEmptyRows = false;
   /// The one result is not multiplied with streamed rows: a block has one step of them, and sums what the
   /// code yields over the indices of `loopDims`.
@@ -57,8 +60,6 @@ struct AttentionPlan {
 
   int64_t countRows() const { return warps * 16; }
   int64_t countThreads() const { return warps * 32; }
-  /// Returns how many steps of streamed rows shared memory has at once.
-  int64_t countStages() const { return isOfScores ? 1 : 2; }
 };
 
 /// Writes the kernel of a plan.
@@ -105,6 +106,7 @@ private:
   Values sumOver(const Indices &outer, mlir::ValueRange carried);
   void waitForCopies();
   Values runStep(Expr step, mlir::ValueRange carried);
+  Values computeStep(Expr step, mlir::ValueRange carried);
   std::pair<Expr, Expr> findSteps();
   Expr countVisible(Expr query);
   void store(llvm::ArrayRef<mlir::Value> sums);

@@ -8,6 +8,7 @@
 #include "AttentionKernel.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Remarks.h"
 
@@ -17,7 +18,9 @@ using namespace fp8;
 /// Registers of a thread that sums, scores and kept operands may take: others hold addresses and what is in
 /// flight.
 static constexpr int64_t kMostRegisters = 176;
-static constexpr int64_t kMostWarps = 8;
+static constexpr int64_t kMostWarps = 8, kMostStep = 64, kLeastStep = 16;
+/// Steps of fewer rows cost more than the scores that two kernels compute twice.
+static constexpr int64_t kLeastMergedStep = 32;
 
 /// Returns the registers that the plan's sums, and the scores of a step, take in a thread.
 static int64_t countRegisters(const AttentionView &view, const AttentionPlan &plan) {
@@ -26,23 +29,41 @@ static int64_t countRegisters(const AttentionView &view, const AttentionPlan &pl
     return count + plan.step / 2;
   for (const AttentionResult &result : plan.results)
     count += llvm::alignTo(view.sizes[result.streamed ? view.width : view.depth].known, 16) / 2;
-  return plan.isForward ? count + llvm::alignTo(view.sizes[view.depth].known, 16) / 4 : count;
+  return plan.keepsOwn ? count + llvm::alignTo(view.sizes[view.depth].known, 16) / 4 : count;
 }
 
 /// Chooses the rows of a tile and of a step: as many own rows as there are, because each tile reads all
-/// streamed rows again, then as many streamed ones as registers and shared memory have room for.
+/// streamed rows again, then as many streamed ones as registers and shared memory have room for. Fewer than
+/// four warps leave some of a multiprocessor's four schedulers idle: one stage is better than that.
 static void chooseTiles(const AttentionView &view, const Chip &chip, AttentionPlan &plan) {
   const KernelNumber &rows = view.sizes[plan.isTransposed ? view.keys : view.queries];
   int64_t most = kMostWarps, least = plan.usesWgmma ? 4 : 1;
   while (most > least && rows.isKnown() && most / 2 * 16 >= rows.known)
     most /= 2;
+  auto fits = [&] {
+    return countRegisters(view, plan) <= kMostRegisters &&
+           AttentionKernel::countShared(view, plan) <= chip.sharedBytes;
+  };
+  int64_t mostStages = plan.isOfScores ? 1 : 2;
   for (plan.warps = most; plan.warps >= least; plan.warps /= 2)
-    for (plan.step = 64; plan.step >= 16; plan.step /= 2)
-      if (countRegisters(view, plan) <= kMostRegisters &&
-          AttentionKernel::countShared(view, plan) <= chip.sharedBytes)
-        return;
+    for (plan.stages = mostStages; plan.stages >= (plan.warps <= 4 ? 1 : mostStages); --plan.stages)
+      for (plan.step = kMostStep; plan.step >= kLeastStep; plan.step /= 2)
+        for (bool keepsOwn : {true, false}) {
+          plan.keepsOwn = keepsOwn && plan.isForward && !plan.usesWgmma;
+          if (fits())
+            return;
+        }
   plan.warps = least;
-  plan.step = 16;
+  plan.step = kLeastStep;
+  plan.stages = 1;
+}
+
+/// Returns whether threads have registers for the results of both plans at once, and the same blocks.
+static bool canMerge(const AttentionView &view, const AttentionPlan &lhs, const AttentionPlan &rhs) {
+  AttentionPlan both = lhs;
+  both.results.append(rhs.results);
+  both.step = kLeastMergedStep;
+  return lhs.gridDims == rhs.gridDims && countRegisters(view, both) <= kMostRegisters;
 }
 
 /// Returns the marks of the matmuls `numbers`, by their number among the sites of the operation, for the
@@ -170,6 +191,16 @@ static void divideDims(const AttentionView &view, const AttentionTensor &out, At
       (out.map.isFunctionOfDim(dim) ? plan.gridDims : plan.loopDims).push_back(dim);
 }
 
+/// Returns whether value number `number` that the code yields depends on the gradient of the probability.
+static bool dependsOnGradient(const AttentionView &view, unsigned number) {
+  Block &block = view.code->front();
+  BlockArgument gradient = block.getArgument(view.dims.outer.size() + 2);
+  Value value = block.getTerminator()->getOperand(number);
+  SetVector<Operation *> slice;
+  getForwardSlice(gradient, &slice);
+  return value == gradient || (value.getDefiningOp() && slice.contains(value.getDefiningOp()));
+}
+
 bool fp8::lowerOnlineAttention(OpBuilder &builder, OnlineAttentionOp op, LoweringContext &context) {
   KernelArguments arguments(builder, op.getLoc());
   AttentionView view(builder, op, arguments);
@@ -220,11 +251,13 @@ bool fp8::lowerOnlineAttentionGrad(OpBuilder &builder, OnlineAttentionGradOp op,
   divideDims(view, view.outs[1], ofKey);
   ofValue.results = {{/*out=*/2, /*code=*/0, /*streamed=*/1}};
   ofKey.results = {{/*out=*/1, /*code=*/1, /*streamed=*/0}};
-  if (ofKey.gridDims == ofValue.gridDims) {
+  if (canMerge(view, ofKey, ofValue)) {
     ofValue.results.append(ofKey.results);
     launchPlan(builder, view, ofValue, "attention_key_grad", {2, 4}, arguments, context);
     return true;
   }
+  if (!dependsOnGradient(view, /*number=*/0))
+    ofValue.own = {1};
   launchPlan(builder, view, ofValue, "attention_value_grad", {2}, arguments, context);
   launchPlan(builder, view, ofKey, "attention_key_grad", {4}, arguments, context);
   return true;

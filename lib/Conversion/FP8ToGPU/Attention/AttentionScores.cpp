@@ -58,7 +58,7 @@ SmallVector<SmallVector<Value>> AttentionKernel::runCode(Expr step, ArrayRef<Val
   SmallVector<Expr> rows;
   for (int64_t i = 0; i < plan.step / 4; ++i)
     rows.push_back(firstStreamed + (i / 2 * 8 + i % 2));
-  Expr stage = step % plan.countStages() * tiles.stageBytes;
+  Expr stage = step % plan.stages * tiles.stageBytes;
   code.stream(rows, [&](unsigned input, unsigned row) { return loadInput(input, row, stage); });
   Expr firstOfWarp = firstOwn + b.warp() * 16;
   std::optional<Expr> inside =

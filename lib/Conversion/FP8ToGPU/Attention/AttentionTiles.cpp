@@ -38,7 +38,7 @@ AttentionKernel::Tiles AttentionKernel::arrange(const AttentionView &view, const
   tiles.totalBytes +=
       llvm::alignTo(int64_t(view.inputs.size()) * plan.step * 4, plan.usesWgmma ? kSwizzleBytes : 128);
   tiles.stageBytes = tiles.totalBytes - start;
-  tiles.totalBytes = start + plan.countStages() * tiles.stageBytes;
+  tiles.totalBytes = start + plan.stages * tiles.stageBytes;
   return tiles;
 }
 
@@ -138,8 +138,8 @@ Value AttentionKernel::loadInput(unsigned input, unsigned row, Expr stage) {
 void AttentionKernel::fill(Expr step) {
   b.when(step < stepsEnd, [&] {
     for (const Tile &tile : tiles.streamed)
-      copy(tile, b.at(shared, step % plan.countStages() * tiles.stageBytes + tile.start), step * plan.step);
-    copyInputs(step, b.at(shared, step % plan.countStages() * tiles.stageBytes + tiles.inputsStart));
+      copy(tile, b.at(shared, step % plan.stages * tiles.stageBytes + tile.start), step * plan.step);
+    copyInputs(step, b.at(shared, step % plan.stages * tiles.stageBytes + tiles.inputsStart));
   });
   NVVM::CpAsyncCommitGroupOp::create(b);
 }

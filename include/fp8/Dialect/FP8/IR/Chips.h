@@ -53,7 +53,7 @@ const Chip &getChip(ChipAttr attribute);
 
 /// Kernels of attention have heads of a multiple of this many elements, what a thread copies at a time, and
 /// of at most that many, for which there are registers.
-inline constexpr int64_t kHeadMultiple = 8, kMostHeadElements = 128;
+inline constexpr int64_t kHeadMultiple = 8, kMostHeadElements = 256;
 
 /// Scales of f32 are those of a multiple of this many FP8 elements along K: what an instruction multiplies.
 inline constexpr int64_t kSmallestBlock = 32;
