@@ -43,6 +43,7 @@ void fp8::buildIngestPipeline(OpPassManager &manager, const IngestOptions &optio
   manager.addPass(createRaiseContractions());
   manager.addPass(createFoldIntoMatmul());
   manager.addPass(createWidenSums());
+  manager.addPass(createDivideConcatenations());
   manager.addPass(createRaiseRowGroups());
   manager.addPass(createInferSites());
   MixedPrecisionOptions precision;

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Candidates for the score are the scalars without reductions that depend on the raw score; for the softmax,
-// those on the way from the probability to the first operation that joins two parts that depend on it.
+// those on the way from the probability to the first operation that joins two parts that depend on it; for a
+// sink, numbers of the row that do not depend on it.
 
 #include "fp8/Analysis/Attention/SoftmaxProof.h"
 #include "TrialRows.h"
@@ -84,11 +85,29 @@ static SmallVector<const CodeNode *> findResults(const CodeNode *probability, De
   return results;
 }
 
+/// Returns the candidates, the outermost first.
+static SmallVector<const CodeNode *> findSinks(const CodeNode *probability, Dependence &dependence,
+                                               uint64_t keys) {
+  SmallVector<const CodeNode *> sinks;
+  llvm::SmallPtrSet<const CodeNode *, 32> seen;
+  auto visit = [&](auto &self, const CodeNode *node) -> void {
+    if (!seen.insert(node).second)
+      return;
+    if (!dependence.get(node).onScore && !node->accumulates && !(node->dims & keys) &&
+        isa<FloatType>(node->type))
+      sinks.push_back(node);
+    for (const CodeNode *operand : node->operands)
+      self(self, operand);
+  };
+  visit(visit, probability);
+  return sinks;
+}
+
 //===----------------------------------------------------------------------===//
 // Comparison
 //===----------------------------------------------------------------------===//
 
-/// Returns the softmax of a row; nothing if it has none.
+/// Returns the softmax of a row of scores; nothing if it has none.
 static std::optional<SmallVector<double>> softmax(ArrayRef<double> scores, bool isBaseTwo) {
   std::optional<RowStatistics> of = computeStatistics(scores, isBaseTwo);
   if (!of)
@@ -104,21 +123,21 @@ static bool areAllClose(ArrayRef<double> x, ArrayRef<double> y) {
 }
 
 namespace {
-/// A pair of candidates, and how the rows so far agreed.
+/// A form, and how the rows so far agreed.
 struct Candidate {
-  const CodeNode *score, *result;
-  bool isBaseTwo;
-  bool isSafe = true;
+  SoftmaxForm form;
   unsigned rows = 0; ///< in which several keys have a probability
 
-  /// Compares one row; returns false if it refutes the candidate.
+  /// Compares one row; returns false if it refutes the candidate. The softmax of a sink, the last of
+  /// `scores`, is no result.
   bool accept(ArrayRef<double> scores, ArrayRef<double> results, const Trial &trial) {
-    std::optional<SmallVector<double>> expected = softmax(scores, isBaseTwo);
+    std::optional<SmallVector<double>> expected = softmax(scores, form.isBaseTwo);
     if (!expected)
       return true;
+    expected->truncate(results.size());
     bool agrees = areAllClose(results, *expected);
     if (trial.scale > kLargeScale) {
-      isSafe &= agrees;
+      form.isSafe &= agrees;
       return true;
     }
     rows += llvm::count_if(*expected, [](double p) { return p > 1e-6; }) > 1;
@@ -127,20 +146,10 @@ struct Candidate {
 };
 } // namespace
 
-std::optional<SoftmaxForm> fp8::findSoftmax(const ElementCode &code, const CodeNode *probability,
-                                            const CodeNode *raw, ArrayRef<unsigned> keys,
-                                            std::string &reason) {
-  Dependence dependence(raw);
-  uint64_t keyDims = 0;
-  for (unsigned key : keys)
-    keyDims |= uint64_t(1) << key;
-  SmallVector<Candidate> candidates;
-  SmallVector<const CodeNode *> scores = findScores(probability, dependence, keyDims);
-  for (const CodeNode *result : findResults(probability, dependence))
-    for (const CodeNode *score : scores)
-      for (bool isBaseTwo : {false, true})
-        if (dependence.get(result).onReduction)
-          candidates.push_back({score, result, isBaseTwo});
+/// Returns the first candidate that no row refutes. On failure sets `reason`.
+static std::optional<SoftmaxForm> prove(std::vector<Candidate> candidates, const ElementCode &code,
+                                        const CodeNode *probability, const CodeNode *raw,
+                                        ArrayRef<unsigned> keys, std::string &reason) {
   bool isEvaluated = false;
   uint64_t seed = 1;
   for (const Trial &trial : kTrials)
@@ -166,16 +175,49 @@ std::optional<SoftmaxForm> fp8::findSoftmax(const ElementCode &code, const CodeN
       }
       isEvaluated = true;
       llvm::erase_if(candidates, [&](Candidate &candidate) {
-        std::optional<SmallVector<double>> score = compute(candidate.score),
-                                           result = compute(candidate.result);
-        return !score || !result || !candidate.accept(*score, *result, trial);
+        const SoftmaxForm &form = candidate.form;
+        std::optional<SmallVector<double>> scores = compute(form.score), results = compute(form.softmax);
+        if (!scores || !results)
+          return true;
+        if (form.sink) {
+          const std::optional<SmallVector<double>> &sink = compute(form.sink);
+          if (!sink || sink->empty())
+            return true;
+          scores->push_back(sink->front());
+        }
+        return !candidate.accept(*scores, *results, trial);
       });
     }
   for (const Candidate &candidate : candidates)
     if (candidate.rows >= kLeastRows)
-      return SoftmaxForm{candidate.score, candidate.result, candidate.isBaseTwo, candidate.isSafe};
+      return candidate.form;
   reason = !isEvaluated         ? "the code between its matmuls cannot be evaluated"
            : candidates.empty() ? "the code between its matmuls is no softmax of the scores along the keys"
                                 : "its masks leave no row of numbers to evaluate";
   return std::nullopt;
+}
+
+std::optional<SoftmaxForm> fp8::findSoftmax(const ElementCode &code, const CodeNode *probability,
+                                            const CodeNode *raw, ArrayRef<unsigned> keys,
+                                            std::string &reason) {
+  Dependence dependence(raw);
+  uint64_t keyDims = 0;
+  for (unsigned key : keys)
+    keyDims |= uint64_t(1) << key;
+  SmallVector<const CodeNode *> scores = findScores(probability, dependence, keyDims),
+                                results = findResults(probability, dependence);
+  auto list = [&](ArrayRef<const CodeNode *> sinks) {
+    std::vector<Candidate> candidates;
+    for (const CodeNode *result : results)
+      for (const CodeNode *score : scores)
+        for (bool isBaseTwo : {false, true})
+          for (const CodeNode *sink : sinks)
+            if (dependence.get(result).onReduction)
+              candidates.push_back({{score, result, isBaseTwo, /*isSafe=*/true, sink}});
+    return candidates;
+  };
+  if (std::optional<SoftmaxForm> form = prove(list({nullptr}), code, probability, raw, keys, reason))
+    return form;
+  std::string ignored;
+  return prove(list(findSinks(probability, dependence, keyDims)), code, probability, raw, keys, ignored);
 }

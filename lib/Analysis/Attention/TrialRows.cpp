@@ -126,6 +126,17 @@ std::optional<SmallVector<double>> TrialRow::compute(const CodeNode *node, Array
   return visit(0) ? std::optional(row) : std::nullopt;
 }
 
+std::optional<SmallVector<double>> fp8::computeScores(TrialRow &row, const SoftmaxForm &form) {
+  std::optional<SmallVector<double>> scores = row.compute(form.score);
+  if (!scores || !form.sink)
+    return scores;
+  std::optional<SmallVector<double>> sink = row.compute(form.sink); // the same for all keys
+  if (!sink || sink->empty())
+    return std::nullopt;
+  scores->push_back(sink->front());
+  return scores;
+}
+
 std::optional<RowStatistics> fp8::computeStatistics(ArrayRef<double> scores, bool isBaseTwo) {
   RowStatistics of{-INFINITY, 0};
   for (double score : scores) {

@@ -9,7 +9,7 @@
 #ifndef FP8_LIB_ANALYSIS_ATTENTION_TRIALROWS_H
 #define FP8_LIB_ANALYSIS_ATTENTION_TRIALROWS_H
 
-#include "fp8/Analysis/Attention/ElementCode.h"
+#include "fp8/Analysis/Attention/SoftmaxProof.h"
 
 namespace fp8 {
 
@@ -92,6 +92,10 @@ struct RowStatistics {
   double maximum;
   double sum; ///< of the exponentials of scores less the maximum
 };
+
+/// Computes the scores that the softmax of a row sees: `form.score` for each key, then `form.sink`, if there
+/// is one. Returns nothing if one is not known.
+std::optional<llvm::SmallVector<double>> computeScores(TrialRow &row, const SoftmaxForm &form);
 
 /// Returns the numbers of a row; nothing if it has no softmax: all scores are -Inf, or one is +Inf or NaN.
 std::optional<RowStatistics> computeStatistics(llvm::ArrayRef<double> scores, bool isBaseTwo);

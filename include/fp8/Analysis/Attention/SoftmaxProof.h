@@ -12,12 +12,14 @@
 
 namespace fp8 {
 
-/// A softmax within code: `softmax` is that of the rows of `score`.
+/// A softmax within code: `softmax` is that of the rows of `score`, and of `sink` where there is one: a score
+/// without a key, which takes part in the maximum and the sum of each row.
 struct SoftmaxForm {
   const CodeNode *score;   ///< the score after scale, bias and mask
   const CodeNode *softmax; ///< the probability before dropout and the like
   bool isBaseTwo;          ///< powers of 2, not of e
   bool isSafe;             ///< right for scores whose exponentials overflow
+  const CodeNode *sink;    ///< an attention sink, a function of the row alone; null if there is none
 };
 
 /// Finds a softmax within the code of `probability`, which is a function of the score `raw`. Rows are along

@@ -41,14 +41,24 @@ void AttentionKernel::findTile() {
   }
 }
 
-SmallVector<Value> AttentionKernel::zeros() const {
+/// Returns the sums and, in the forward kernel, the state of two rows before the first step: with a sink that
+/// of a row which has seen it.
+SmallVector<Value> AttentionKernel::begin() {
   Values sums;
   for (const AttentionResult &result : plan.results)
     sums.append(countSums(result), b.real(0).getValue());
-  if (plan.isForward) {
-    sums.append(2, b.real(-INFINITY).getValue());
-    sums.append(2, b.real(0).getValue());
+  if (!plan.isForward)
+    return sums;
+  for (unsigned row = 0; row < 2; ++row) {
+    Indices indices = outer;
+    indices[ownDim] = atMost(ownRow(row), ownSize() - 1);
+    sums.push_back(plan.sink
+                       ? b.load(b.getF32Type(), getAddress(b, view.inputs[*plan.sink], indices)).getValue()
+                       : b.real(-INFINITY).getValue());
   }
+  // One of the four lanes of a row has it.
+  Expr count = plan.sink ? select(b.lane() % 4 == 0, b.real(1), b.real(0)) : b.real(0);
+  sums.append(2, count.getValue());
   return sums;
 }
 
@@ -271,7 +281,7 @@ void AttentionKernel::store(ArrayRef<Value> sums) {
 
 void AttentionKernel::build() {
   findTile();
-  Values sums = zeros();
+  Values sums = begin();
   if (plan.loopDims.empty()) {
     sums = sumOver(outer, sums);
   } else {

@@ -57,6 +57,7 @@ struct AttentionPlan {
   bool isOfScores = false;
   bool usesWgmma = false;             ///< four warps multiply together; a multiple of four
   mlir::Region *statistics = nullptr; ///< of the forward operation, if it has some
+  std::optional<unsigned> sink;       ///< the number of the input that is one
 
   int64_t countRows() const { return warps * 16; }
   int64_t countThreads() const { return warps * 32; }
@@ -112,7 +113,7 @@ private:
   void store(llvm::ArrayRef<mlir::Value> sums);
   void storeRow(const AttentionResult &result, unsigned row, llvm::ArrayRef<mlir::Value> sums);
   void storeScores(const AttentionResult &result, unsigned row, llvm::ArrayRef<mlir::Value> sums);
-  Values zeros() const;
+  Values begin();
 
   // AttentionTiles.cpp: shared memory and matmuls.
   void copy(const Tile &tile, mlir::Value shared, Expr firstRow);

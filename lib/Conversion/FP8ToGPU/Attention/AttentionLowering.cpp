@@ -214,6 +214,8 @@ bool fp8::lowerOnlineAttention(OpBuilder &builder, OnlineAttentionOp op, Lowerin
   plan.isBaseTwo = op.getBaseTwo();
   plan.zeroEmptyRows = op.getZeroEmptyRows();
   plan.statistics = op.getOuts().size() > 1 ? &op.getStatistics() : nullptr;
+  if (std::optional<uint64_t> sink = op.getSink())
+    plan.sink = static_cast<unsigned>(*sink);
   divideDims(view, view.outs[0], plan);
   launchPlan(builder, view, plan, "attention", {0, 1}, arguments, context);
   return true;

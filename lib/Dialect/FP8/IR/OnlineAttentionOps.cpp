@@ -83,6 +83,20 @@ static LogicalResult verifyStatistics(OnlineAttentionOp op, const AttentionDims 
                      "the index of the row in each outer dimension, the maximum and the sum of the row");
 }
 
+/// Checks that `sink` is an input that has an f32 for each row or for several ones.
+static LogicalResult verifySink(OnlineAttentionOp op, const AttentionDims &dims) {
+  std::optional<uint64_t> sink = op.getSink();
+  if (!sink)
+    return success();
+  if (*sink >= op.getInputs().size())
+    return op.emitOpError() << "`sink` is input " << *sink << ", and there are " << op.getInputs().size();
+  if (!getElementTypeOrSelf(op.getInputs()[*sink]).isF32())
+    return op.emitOpError("`sink` must be an input of f32");
+  if (op.getInputMaps()[*sink].isFunctionOfDim(dims.keys.front()))
+    return op.emitOpError("`sink` must be an input without a dimension of keys");
+  return success();
+}
+
 LogicalResult OnlineAttentionOp::verify() {
   return verifyAttention(
       *this, [&](const AttentionDims &dims) { return verifyDims(*this, dims); },
@@ -90,6 +104,8 @@ LogicalResult OnlineAttentionOp::verify() {
         if (failed(verifyCode(*this, "score", dims, /*numFurther=*/0,
                               "the index of the row in each outer dimension and of the key, the score, and "
                               "the element of each input")))
+          return failure();
+        if (failed(verifySink(*this, dims)))
           return failure();
         return verifyStatistics(*this, dims);
       });

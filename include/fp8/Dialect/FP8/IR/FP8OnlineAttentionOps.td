@@ -38,10 +38,14 @@ def FP8_OnlineAttentionOp : FP8_AttentionBaseOp<"online_attention"> {
     `base_two`: exponentials are powers of two. `zero_empty_rows`: a row whose scores x are all -∞ has l = 0 and the
     output 0; without it l and the output are NaN, as in a softmax that says nothing of such rows.
 
+    `sink`: the number of an input that is an attention sink: an f32 for each row, or one for several rows, that takes
+    part in m and in l as the score of one more key, which has no value (G. Xiao et al., "Efficient streaming language
+    models with attention sinks", 2023; learned in gpt-oss, 2025).
+
     `visible_keys`: as in `fp8.attention`: keys behind are not read, so that a NaN or infinity there reaches no result.
 
     Preconditions: as for `fp8.attention`; query, key and value are bf16 or f16, all of one type; depth and width are
-    static multiples of 8, at most 128 (a target's kernels decide).
+    static multiples of 8, at most 256 (a target's kernels decide).
 
     Becomes: on a GPU, a kernel (`convert-fp8-to-gpu`).
 
@@ -72,7 +76,8 @@ def FP8_OnlineAttentionOp : FP8_AttentionBaseOp<"online_attention"> {
   let arguments = (ins FP8_FloatShaped:$query, FP8_FloatShaped:$key, FP8_FloatShaped:$value,
     Variadic<FP8_Shaped>:$inputs, Variadic<FP8_Shaped>:$outs,
     AffineMapArrayAttr:$indexing_maps, OptionalAttr<FP8_MatmulSites>:$sites,
-    OptionalAttr<AffineMapAttr>:$visible_keys, UnitAttr:$base_two, UnitAttr:$zero_empty_rows);
+    OptionalAttr<AffineMapAttr>:$visible_keys, OptionalAttr<I64Attr>:$sink, UnitAttr:$base_two,
+    UnitAttr:$zero_empty_rows);
   let builders = [OpBuilder<(ins "::mlir::ValueRange":$operands, "::mlir::ValueRange":$inputs,
       "::mlir::ValueRange":$outs, "::llvm::ArrayRef<::mlir::AffineMap>":$maps, "::mlir::ArrayAttr":$sites,
       "::mlir::AffineMapAttr":$visible_keys, "bool":$base_two, "bool":$zero_empty_rows)>];

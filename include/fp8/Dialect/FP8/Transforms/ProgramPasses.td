@@ -78,6 +78,44 @@ def MakeSignless : Pass<"fp8-make-signless", "::mlir::ModuleOp"> {
   }];
 }
 
+def DivideConcatenations : Pass<"fp8-divide-concatenations"> {
+  let summary = "compute on the parts of concatenations whose elements are reduced";
+  let description = [{
+    Before: tensors are concatenated or padded, computed with, and reduced along that dimension, as the scores of
+    attention and a sink: one more score in each row, whose probability a slice cuts off.
+    After: everything computed from such a tensor is computed on each of its parts, and a reduction goes on from one
+    part to the next, so that all results have the bits they had. A concatenation of which something needs the whole,
+    or that nothing reduces, stays.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-divide-concatenations
+    func.func @sum(%scores: tensor<4x6xf32>, %sink: tensor<4x1xf32>, %zeros: tensor<4xf32>) -> tensor<4xf32> {
+      %all = tensor.concat dim(1) %scores, %sink : (tensor<4x6xf32>, tensor<4x1xf32>) -> tensor<4x7xf32>
+      %sum = linalg.reduce { arith.addf } ins(%all : tensor<4x7xf32>) outs(%zeros : tensor<4xf32>) dimensions = [1]
+      return %sum : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #row = affine_map<(d0) -> (d0)>
+    func.func @sum(%scores: tensor<4x6xf32>, %sink: tensor<4x1xf32>, %zeros: tensor<4xf32>) -> tensor<4xf32> {
+      %part = linalg.reduce { arith.addf } ins(%scores : tensor<4x6xf32>) outs(%zeros : tensor<4xf32>) dimensions = [1]
+      %last = tensor.collapse_shape %sink [[0, 1]] : tensor<4x1xf32> into tensor<4xf32>
+      %sum = linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel"]} ins(%last : tensor<4xf32>)
+          outs(%part : tensor<4xf32>) {
+      ^bb0(%x: f32, %before: f32):
+        %y = arith.addf %x, %before : f32
+        linalg.yield %y : f32
+      } -> tensor<4xf32>
+      return %sum : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def CropPads : Pass<"fp8-crop-pads"> {
   let summary = "turn pads of negative width into slices";
   let description = [{

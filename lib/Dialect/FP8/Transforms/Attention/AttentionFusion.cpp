@@ -72,22 +72,54 @@ bool AttentionFusion::isStatistic(Operation &op) const {
          llvm::all_of(op.getResults(), [&](Value result) { return readers.statistics.contains(result); });
 }
 
+/// Returns whether an operation computes numbers of rows from the gradients of the probabilities.
+bool AttentionFusion::isGradientStatistic(Operation &op) const {
+  if (!parts->hasGradients || op.getNumResults() == 0 || op.isBeforeInBlock(site.output))
+    return false;
+  RowsPlan ofGradients(*site.code, site.keys, parts->probabilityGradNode, {});
+  return llvm::all_of(op.getResults(), [&](Value result) {
+    const auto *known = readers.statistics.find(result);
+    return known != readers.statistics.end() &&
+           ofGradients.dependsOnMatmuls(site.code->get(result, known->second));
+  });
+}
+
+/// Returns whether an operation reads what differs by key.
+bool AttentionFusion::readsRows(Operation *op) const {
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    Operation *source = operand.getDefiningOp();
+    return operand == site.raw->value || (parts->hasGradients && source == parts->probabilityGrad) ||
+           (llvm::is_contained(readers.members, source) && !readers.statistics.contains(operand));
+  });
+}
+
 void AttentionFusion::findGone() {
   llvm::SmallPtrSet<Operation *, 8> replaced{site.output};
   if (parts->hasGradients)
     replaced.insert({parts->valueGrad.matmul, parts->queryGrad.matmul, parts->keyGrad.matmul});
   for (const FurtherRows &further : readers.further)
     replaced.insert(further.result.getDefiningOp());
-  for (Operation &op : llvm::reverse(*site.output->getBlock()))
+  auto isGone = [&](Operation *user) { return gone.contains(user); };
+  for (Operation &op : llvm::reverse(*site.output->getBlock())) {
     if (replaced.contains(&op) || (isOnline && isStatistic(op)) ||
         (isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>() &&
-         llvm::all_of(op.getUsers(), [&](Operation *user) { return gone.contains(user); })))
+         llvm::all_of(op.getUsers(), isGone))) {
       gone.insert(&op);
+    } else if (isGradientStatistic(op)) {
+      for (Value result : op.getResults())
+        if (!llvm::all_of(result.getUsers(), isGone))
+          gradientStatistics.push_back(result);
+      gone.insert(&op);
+    }
+  }
+  for (Value statistic : gradientStatistics)
+    gradientStatisticNodes.push_back(site.code->get(statistic, readers.statistics.find(statistic)->second));
 }
 
 std::string AttentionFusion::planBackward() {
   SmallVector<const CodeNode *> outputs{parts->valueRow, parts->scoreGradRow};
   llvm::append_range(outputs, parts->furtherRows);
+  llvm::append_range(outputs, gradientStatisticNodes);
   const CodeNode *matmuls[] = {site.raw, parts->probabilityGradNode};
   backward = std::make_unique<RowsPlan>(*site.code, site.keys, matmuls, outputs);
   // The forward operation stores the statistics that it computes, and backward reads them.
@@ -108,8 +140,11 @@ void AttentionFusion::findFirstGradient() {
   for (MatmulOp matmul : {parts->valueGrad.matmul, parts->queryGrad.matmul, parts->keyGrad.matmul})
     if (!firstGradient || matmul->isBeforeInBlock(firstGradient))
       firstGradient = matmul;
+  SmallVector<Value> results(gradientStatistics);
   for (const FurtherRows &further : readers.further)
-    if (Operation *first = further.result.getDefiningOp(); first->isBeforeInBlock(firstGradient))
+    results.push_back(further.result);
+  for (Value result : results)
+    if (Operation *first = result.getDefiningOp(); first->isBeforeInBlock(firstGradient))
       firstGradient = first;
 }
 
@@ -130,12 +165,18 @@ std::string AttentionFusion::planStatistics() {
                                            [&](const RowInput &input) { return input.tensor == value; });
     for (Operation *user : value.getUsers())
       isRead |= !gone.contains(user);
+    bool isGradient = llvm::is_contained(gradientStatistics, value);
     if (!isRead)
       continue;
-    if (!value.getDefiningOp()->isBeforeInBlock(site.output))
-      return "a statistic of its backward pass is needed elsewhere";
+    if (!isGradient && !value.getDefiningOp()->isBeforeInBlock(site.output)) {
+      if (readsRows(value.getDefiningOp()))
+        return "a statistic of its rows is computed after its second matmul";
+      continue; // from other statistics
+    }
     if (!toStatisticMap(statistic.second))
       return "a statistic of its rows has another shape than its probabilities";
+    if (isGradient)
+      continue;
     statistics.push_back(value);
     statisticNodes.push_back(site.code->get(value, statistic.second));
   }
@@ -327,6 +368,8 @@ SmallVector<Operand> AttentionFusion::getBackwardResults() const {
                                {parts->keyGrad.matmul.getResult(0), parts->keyGrad.map},
                                {parts->valueGrad.matmul.getResult(0), parts->valueGrad.map}};
   llvm::append_range(results, parts->further);
+  for (Value statistic : isOnline ? ArrayRef<Value>() : ArrayRef(gradientStatistics))
+    results.push_back({statistic, toStatisticMap(readers.statistics.find(statistic)->second)});
   return results;
 }
 

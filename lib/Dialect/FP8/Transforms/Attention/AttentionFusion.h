@@ -72,10 +72,17 @@ private:
   void buildOnline();
   OnlineAttentionOp buildOnlineForward(mlir::MutableArrayRef<Operand> numbers);
   OnlineAttentionGradOp buildOnlineBackward(mlir::ArrayRef<Operand> numbers);
+  mlir::Value buildNumbers(mlir::Location loc, llvm::ArrayRef<unsigned> dims, llvm::ArrayRef<Operand> inputs,
+                           mlir::Type type,
+                           llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Block *)> body);
+  Operand buildSink();
+  void buildGradientStatistic(unsigned number, llvm::ArrayRef<Operand> numbers);
   Operand buildRowTensor();
   Operand buildProduct(mlir::Value output);
   mlir::Block *addBlock(mlir::Region &region, bool hasKey, unsigned numFloats, mlir::ValueRange inputs);
   bool isStatistic(mlir::Operation &op) const;
+  bool isGradientStatistic(mlir::Operation &op) const;
+  bool readsRows(mlir::Operation *op) const;
   void findGone();
 
   mlir::RewriterBase &rewriter;
@@ -89,6 +96,10 @@ private:
   llvm::SetVector<mlir::Operation *> gone;  ///< what the two operations replace, and all that only that reads
   mlir::SmallVector<mlir::Value> statistics; ///< results of the forward operation besides the output
   mlir::SmallVector<const CodeNode *> statisticNodes;
+  /// Numbers of rows that depend on the gradients of the probabilities and are needed elsewhere, as the
+  /// gradient of a sink.
+  mlir::SmallVector<mlir::Value> gradientStatistics;
+  mlir::SmallVector<const CodeNode *> gradientStatisticNodes;
   std::optional<VisibleKeys> hidden; ///< what a mask leaves visible, if there is one
 };
 

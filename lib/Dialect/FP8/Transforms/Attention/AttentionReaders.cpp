@@ -174,7 +174,8 @@ static std::optional<FurtherRows> matchSum(Operation *op, const llvm::MapVector<
     return std::nullopt;
   const auto *rows = known.find(input->get());
   std::optional<Places> loops = findLoops(sum, known);
-  if (rows == known.end() || !loops || !sum.getMatchingIndexingMap(input).isPermutation())
+  if (rows == known.end() || !isRow(rows->second, keys) || !loops ||
+      !sum.getMatchingIndexingMap(input).isPermutation())
     return std::nullopt;
   SmallVector<unsigned> order;
   for (auto [place, kind] : llvm::zip_equal(*loops, sum.getIteratorTypesArray()))

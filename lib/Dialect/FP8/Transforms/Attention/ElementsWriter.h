@@ -30,6 +30,8 @@ public:
 
   /// Gives a node its value.
   void set(const CodeNode *node, mlir::Value value) { values[node] = value; }
+  /// Gives the index `dim` its value.
+  void setIndex(unsigned dim, mlir::Value value) { indices[dim] = value; }
   /// Gives the inputs of `plan` the arguments from `first` on.
   void setInputs(const RowsPlan &plan, unsigned first);
   mlir::Value write(const CodeNode *node);

@@ -9,6 +9,7 @@
 #include "AttentionFusion.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -18,17 +19,94 @@ using Kind = RowReduction::Kind;
 std::string AttentionFusion::planOnline() {
   if (std::string reason = planStatistics(); !reason.empty())
     return reason;
-  online = std::make_unique<OnlinePlan>(site, *parts, statisticNodes);
+  online = std::make_unique<OnlinePlan>(site, *parts, statisticNodes, gradientStatisticNodes);
   if (std::string reason = online->plan(); !reason.empty())
     return reason;
   if (parts->hasGradients) {
     findFirstGradient();
-    if (!isKnownBeforeGradients(online->getElements().inputs))
+    SmallVector<RowInput> inputs(online->getElements().inputs);
+    llvm::append_range(inputs, online->getGradientStatistics().inputs);
+    if (!isKnownBeforeGradients(inputs))
       return "its backward pass reads a tensor that is computed after its first gradient";
     if (!site.output->isBeforeInBlock(firstGradient))
       return "its backward pass begins before its output is computed";
   }
   return explainStatisticReaders();
+}
+
+/// Builds a tensor of `type` with the dimensions `dims`, outer ones, by `body`, whose block has an argument
+/// for each of the inputs.
+Value AttentionFusion::buildNumbers(Location loc, ArrayRef<unsigned> dims, ArrayRef<Operand> inputs,
+                                    Type type, function_ref<Value(OpBuilder &, Block *)> body) {
+  SmallVector<OpFoldResult> all =
+      tensor::getMixedSizes(rewriter, loc, cast<MatmulOp>(site.output).getDpsInits().back());
+  SmallVector<OpFoldResult> sizes;
+  SmallVector<AffineExpr> loops(parts->query.map.getNumDims(), rewriter.getAffineConstantExpr(0));
+  for (auto [loop, dim] : llvm::enumerate(dims)) {
+    sizes.push_back(all[*parts->output.map.getResultPosition(rewriter.getAffineDimExpr(dim))]);
+    loops[dim] = rewriter.getAffineDimExpr(loop);
+  }
+  SmallVector<Value> tensors;
+  SmallVector<AffineMap> maps;
+  for (const Operand &input : inputs) {
+    tensors.push_back(input.tensor);
+    maps.push_back(input.map.replaceDimsAndSymbols(loops, {}, dims.size(), 0));
+  }
+  maps.push_back(rewriter.getMultiDimIdentityMap(dims.size()));
+  Value empty = tensor::EmptyOp::create(rewriter, loc, sizes, type);
+  SmallVector<utils::IteratorType> iterators(dims.size(), utils::IteratorType::parallel);
+  auto generic = linalg::GenericOp::create(rewriter, loc, empty.getType(), tensors, empty, maps, iterators);
+  SmallVector<Type> types =
+      llvm::map_to_vector(tensors, [](Value tensor) { return getElementTypeOrSelf(tensor); });
+  types.push_back(type);
+  OpBuilder::InsertionGuard guard(rewriter);
+  Block *block =
+      rewriter.createBlock(&generic.getRegion(), {}, types, SmallVector<Location>(types.size(), loc));
+  linalg::YieldOp::create(rewriter, loc, body(rewriter, block));
+  return generic.getResult(0);
+}
+
+/// Builds the sink in f32, with the dimensions that it is a function of.
+Operand AttentionFusion::buildSink() {
+  const RowsPlan &plan = online->getSink();
+  SmallVector<unsigned> dims;
+  SmallVector<AffineExpr> places;
+  for (unsigned dim : parts->dims.outer)
+    if (site.form.sink->isFunctionOf(dim)) {
+      dims.push_back(dim);
+      places.push_back(rewriter.getAffineDimExpr(dim));
+    }
+  SmallVector<Operand> inputs = llvm::map_to_vector(
+      plan.inputs, [&](const RowInput &input) { return Operand{input.tensor, toMap(input.at)}; });
+  Value sink =
+      buildNumbers(site.output->getLoc(), dims, inputs, rewriter.getF32Type(),
+                   [&](OpBuilder &inside, Block *block) { return online->writeSink(inside, block, dims); });
+  return {sink, toMap(places)};
+}
+
+/// Computes a gradient statistic from `numbers` of rows, and replaces it.
+void AttentionFusion::buildGradientStatistic(unsigned number, ArrayRef<Operand> numbers) {
+  Value old = gradientStatistics[number];
+  auto type = cast<RankedTensorType>(old.getType());
+  SmallVector<unsigned> dims;
+  for (AffineExpr place : readers.statistics.find(old)->second)
+    if (auto dim = dyn_cast<AffineDimExpr>(place))
+      dims.push_back(dim.getPosition());
+  SmallVector<Operand> inputs =
+      llvm::map_to_vector(online->getGradientStatistics().inputs,
+                          [&](const RowInput &input) { return Operand{input.tensor, toMap(input.at)}; });
+  for (const Operand &input : numbers)
+    if (input.tensor)
+      inputs.push_back(input);
+  Value value =
+      buildNumbers(old.getLoc(), dims, inputs, type.getElementType(), [&](OpBuilder &inside, Block *block) {
+        return online->writeGradientStatistic(inside, block, number, dims);
+      });
+  if (value.getType() != type) { // dimensions of size 1
+    auto groups = getReassociationIndicesForReshape(cast<RankedTensorType>(value.getType()), type);
+    value = tensor::ExpandShapeOp::create(rewriter, old.getLoc(), type, value, *groups);
+  }
+  rewriter.replaceAllUsesWith(old, value);
 }
 
 /// Returns an empty tensor with an f32 for each row, in the order of the output.
@@ -93,7 +171,10 @@ OnlineAttentionOp AttentionFusion::buildOnlineForward(MutableArrayRef<Operand> n
   rewriter.setInsertionPoint(site.output);
   Location loc = site.output->getLoc();
   SmallVector<Operand> results = getForwardResults();
+  std::optional<Operand> sink = online->hasSink() ? std::optional(buildSink()) : std::nullopt;
   Operands all = gather(online->getOperands().take_front(3), online->getScore().inputs, results);
+  if (sink)
+    all.addInput(*sink);
   SmallVector<Kind> further;
   SmallVector<std::optional<unsigned>> positions; // among the results
   for (Kind kind : {Kind::maximum, Kind::sum}) {
@@ -113,6 +194,8 @@ OnlineAttentionOp AttentionFusion::buildOnlineForward(MutableArrayRef<Operand> n
   auto op = OnlineAttentionOp::create(rewriter, loc, all.tensors, all.inputs, all.outs, all.maps,
                                       describeForward(), limitKeys(site.raw, outputs), site.form.isBaseTwo,
                                       online->hasZeroEmptyRows());
+  if (sink)
+    op.setSink(all.inputs.size() - 1);
   online->writeScore(rewriter, addBlock(op.getScore(), /*hasKey=*/true, /*numFloats=*/1, all.inputs));
   if (all.outs.size() > 1)
     online->writeStatistics(rewriter, addBlock(op.getStatistics(), /*hasKey=*/false, /*numFloats=*/2, {}),
@@ -149,6 +232,8 @@ void AttentionFusion::buildOnline() {
     if (online->readsInBackward(Kind::product))
       numbers[2] = buildProduct(forwardOp->getResult(0));
     backwardOp = buildOnlineBackward(numbers);
+    for (unsigned number : llvm::seq<unsigned>(gradientStatistics.size()))
+      buildGradientStatistic(number, numbers);
     replace(getBackwardResults(), backwardOp);
   }
   replace(getForwardResults(), forwardOp);

@@ -10,6 +10,7 @@
 #include "WidenedOperand.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
@@ -21,9 +22,11 @@ using Kind = RowReduction::Kind;
 static constexpr Kind kNumbers[] = {Kind::maximum, Kind::sum, Kind::product};
 
 OnlinePlan::OnlinePlan(const AttentionSite &site, const AttentionParts &parts,
-                       ArrayRef<const CodeNode *> statistics)
-    : site(site), parts(parts), statistics(statistics),
-      score(*site.code, site.keys, {site.raw, site.form.softmax}, {site.form.score, site.probability}) {}
+                       ArrayRef<const CodeNode *> statistics, ArrayRef<const CodeNode *> gradientStatistics)
+    : site(site), parts(parts), statistics(statistics), gradientStatistics(gradientStatistics),
+      score(*site.code, site.keys, {site.raw, site.form.softmax}, {site.form.score, site.probability}),
+      sink(*site.code, site.keys, {},
+           site.form.sink ? ArrayRef(site.form.sink) : ArrayRef<const CodeNode *>()) {}
 
 std::string OnlinePlan::plan() {
   findOperands();
@@ -32,9 +35,15 @@ std::string OnlinePlan::plan() {
   rows.emplace(site, parts.probabilityGradNode);
   if (std::string reason = planForward(); !reason.empty())
     return reason;
+  if (std::string reason = planSink(); !reason.empty())
+    return reason;
   if (std::string reason = planStatistics(); !reason.empty())
     return reason;
-  return parts.hasGradients ? planBackward() : "";
+  if (!parts.hasGradients)
+    return "";
+  if (std::string reason = planBackward(); !reason.empty())
+    return reason;
+  return planGradientStatistics();
 }
 
 //===----------------------------------------------------------------------===//
@@ -121,10 +130,14 @@ OnlinePlan::Reductions OnlinePlan::findReductions(RowsPlan &from, ArrayRef<const
     if (!seen.insert(node).second || llvm::is_contained(from.getMatmuls(), node) ||
         !from.dependsOnMatmuls(node))
       return;
-    if (takesZeros && isa<FloatType>(node->type) && rows->isZero(node))
+    bool isFloat = isa<FloatType>(node->type), isReduction = node->kind == CodeNode::Kind::reduction;
+    // A sink is taken into the maximum and the sum of the keys by further operations.
+    bool mayBeNumber = isReduction || (site.form.sink && isFloat && !node->isFunctionOf(site.keys.front()));
+    if (takesZeros && isFloat && rows->isZero(node))
       found.push_back({node, {Kind::zero}});
-    else if (node->kind == CodeNode::Kind::reduction)
-      found.push_back({node, rows->classify(node)});
+    else if (RowReduction number = mayBeNumber ? rows->classify(node) : RowReduction();
+             isReduction || number.kind != Kind::unknown)
+      found.push_back({node, number});
     else
       for (const CodeNode *operand : node->operands)
         self(self, operand);
@@ -146,7 +159,8 @@ std::string OnlinePlan::explainReductions(const Reductions &found, Kind last, St
 }
 
 bool OnlinePlan::readsInBackward(Kind kind) const {
-  return llvm::any_of(gradientReductions, [&](const auto &reduction) {
+  auto all = llvm::concat<const Reductions::value_type>(gradientReductions, rowGradientReductions);
+  return llvm::any_of(all, [&](const auto &reduction) {
     return reduction.second.kind == kind ||
            (kind == Kind::maximum && reduction.second.kind == Kind::emptiness) ||
            (kind == Kind::sum && reduction.second.power != 0);
@@ -216,6 +230,33 @@ std::string OnlinePlan::planBackward() {
   });
 }
 
+std::string OnlinePlan::planSink() {
+  if (!site.form.sink)
+    return "";
+  if (std::string reason = sink.chooseInputs(); !reason.empty())
+    return reason;
+  return explainElements(sink.getOutputs(),
+                         [&](const CodeNode *node) { return sink.getInputNumbers().contains(node); });
+}
+
+std::string OnlinePlan::planGradientStatistics() {
+  SmallVector<const CodeNode *> given{site.raw, parts.probabilityGradNode};
+  RowsPlan from(*site.code, site.keys, given, gradientStatistics);
+  rowGradientReductions = findReductions(from, gradientStatistics);
+  if (std::string reason =
+          explainReductions(rowGradientReductions, Kind::product, "a statistic of its backward pass");
+      !reason.empty())
+    return reason;
+  for (auto &[node, reduction] : rowGradientReductions)
+    given.push_back(node);
+  rowGradients = std::make_unique<RowsPlan>(*site.code, site.keys, given, gradientStatistics);
+  if (std::string reason = rowGradients->chooseInputs(); !reason.empty())
+    return reason;
+  return explainElements(gradientStatistics, [&](const CodeNode *node) {
+    return llvm::is_contained(given, node) || rowGradients->getInputNumbers().contains(node);
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Regions
 //===----------------------------------------------------------------------===//
@@ -278,20 +319,17 @@ void OnlinePlan::writeStatistics(OpBuilder &builder, Block *block, ArrayRef<Kind
   YieldOp::create(builder, loc, yielded.front(), ArrayRef(yielded).drop_front());
 }
 
-void OnlinePlan::writeElements(OpBuilder &builder, Block *block) const {
-  SmallVector<unsigned> dims(parts.dims.outer.begin(), parts.dims.outer.end());
-  dims.push_back(site.keys.front());
-  Location loc = block->getParentOp()->getLoc();
-  ElementsWriter writer(builder, block, dims);
-  writer.set(site.raw, writeProduct(builder, loc, block->getArgument(dims.size()), factors[0] * factors[1]));
-  writer.set(parts.probabilityGradNode, block->getArgument(dims.size() + 1));
-  writer.setInputs(*elements, dims.size() + 2);
-  unsigned next = dims.size() + 2 + elements->inputs.size();
+/// Gives reductions of the backward pass their values. `arguments`: the numbers of the row that are read, in
+/// the order of their kinds.
+void OnlinePlan::setNumbers(OpBuilder &builder, Location loc, ElementsWriter &writer,
+                            const Reductions &reductions, ValueRange arguments) const {
   llvm::SmallDenseMap<int, Value> numbers;
   for (Kind kind : kNumbers)
-    if (readsInBackward(kind))
-      numbers[int(kind)] = block->getArgument(next++);
-  for (auto [node, reduction] : gradientReductions) {
+    if (readsInBackward(kind)) {
+      numbers[int(kind)] = arguments.front();
+      arguments = arguments.drop_front();
+    }
+  for (auto [node, reduction] : reductions) {
     if (reduction.kind == Kind::zero) {
       writer.set(node, writeFloat(builder, loc, 0));
       continue;
@@ -300,6 +338,43 @@ void OnlinePlan::writeElements(OpBuilder &builder, Block *block) const {
     writer.set(node,
                writeReduction(builder, loc, reduction, numbers[int(of)], numbers.lookup(int(Kind::sum))));
   }
+}
+
+/// Returns a writer of a block whose loops are the dimensions `dims`, and whose first arguments are the
+/// inputs of `plan`.
+static ElementsWriter beginElements(OpBuilder &builder, Block *block, ArrayRef<unsigned> dims,
+                                    const RowsPlan &plan) {
+  ElementsWriter writer(builder, block, {});
+  for (auto [loop, dim] : llvm::enumerate(dims))
+    writer.setIndex(dim, linalg::IndexOp::create(builder, block->getParentOp()->getLoc(), loop));
+  writer.setInputs(plan, 0);
+  return writer;
+}
+
+Value OnlinePlan::writeSink(OpBuilder &builder, Block *block, ArrayRef<unsigned> dims) const {
+  return beginElements(builder, block, dims, sink).write(sink.getOutputs().front());
+}
+
+Value OnlinePlan::writeGradientStatistic(OpBuilder &builder, Block *block, unsigned number,
+                                         ArrayRef<unsigned> dims) const {
+  const CodeNode *statistic = gradientStatistics[number];
+  Location loc = block->getParentOp()->getLoc();
+  ElementsWriter writer = beginElements(builder, block, dims, *rowGradients);
+  setNumbers(builder, loc, writer, rowGradientReductions,
+             block->getArguments().drop_front(rowGradients->inputs.size()));
+  return narrow(builder, loc, writer.write(statistic), statistic->type);
+}
+
+void OnlinePlan::writeElements(OpBuilder &builder, Block *block) const {
+  SmallVector<unsigned> dims(parts.dims.outer.begin(), parts.dims.outer.end());
+  dims.push_back(site.keys.front());
+  Location loc = block->getParentOp()->getLoc();
+  ElementsWriter writer(builder, block, dims);
+  writer.set(site.raw, writeProduct(builder, loc, block->getArgument(dims.size()), factors[0] * factors[1]));
+  writer.set(parts.probabilityGradNode, block->getArgument(dims.size() + 1));
+  writer.setInputs(*elements, dims.size() + 2);
+  setNumbers(builder, loc, writer, gradientReductions,
+             block->getArguments().drop_front(dims.size() + 2 + elements->inputs.size()));
   Value p = writer.write(parts.valueRow), d = writer.write(parts.scoreGradRow);
   SmallVector<Value> yielded{writeProduct(builder, loc, d, factors[0])};
   for (const CodeNode *further : parts.furtherRows)

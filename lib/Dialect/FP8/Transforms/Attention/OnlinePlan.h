@@ -19,9 +19,11 @@ class OnlinePlan {
 public:
   using Kind = RowReduction::Kind;
 
-  /// `statistics` are the numbers of rows that the program needs besides the output.
+  /// `statistics` are the numbers of rows that the program needs besides the output, `gradientStatistics`
+  /// those that depend on the gradients of the probabilities.
   OnlinePlan(const AttentionSite &site, const AttentionParts &parts,
-             llvm::ArrayRef<const CodeNode *> statistics);
+             llvm::ArrayRef<const CodeNode *> statistics,
+             llvm::ArrayRef<const CodeNode *> gradientStatistics);
 
   /// Returns why kernels cannot compute the place; nothing if they can.
   std::string plan();
@@ -31,6 +33,9 @@ public:
   llvm::ArrayRef<Operand> getOperands() const { return operands; }
   const RowsPlan &getScore() const { return score; }
   const RowsPlan &getElements() const { return *elements; }
+  bool hasSink() const { return site.form.sink != nullptr; }
+  const RowsPlan &getSink() const { return sink; }
+  const RowsPlan &getGradientStatistics() const { return *rowGradients; }
   bool hasZeroEmptyRows() const { return rows->getEmptyRows() == EmptyRows::zero; }
   /// Returns whether the backward pass reads a number of the row of this kind.
   bool readsInBackward(Kind kind) const;
@@ -43,6 +48,11 @@ public:
   void writeStatistics(mlir::OpBuilder &builder, mlir::Block *block, llvm::ArrayRef<Kind> further) const;
   /// The last inputs are the numbers of the row that are read, in the order of their kinds.
   void writeElements(mlir::OpBuilder &builder, mlir::Block *block) const;
+  /// Return the sink and a gradient statistic, in a block whose loops are the dimensions `dims` and whose
+  /// arguments are the inputs of their plan and, for the latter, the numbers of the row as above.
+  mlir::Value writeSink(mlir::OpBuilder &builder, mlir::Block *block, llvm::ArrayRef<unsigned> dims) const;
+  mlir::Value writeGradientStatistic(mlir::OpBuilder &builder, mlir::Block *block, unsigned number,
+                                     llvm::ArrayRef<unsigned> dims) const;
 
 private:
   using Reductions = llvm::SmallVector<std::pair<const CodeNode *, RowReduction>>;
@@ -53,6 +63,10 @@ private:
   std::string planForward();
   std::string planStatistics();
   std::string planBackward();
+  std::string planSink();
+  void setNumbers(mlir::OpBuilder &builder, mlir::Location loc, ElementsWriter &writer,
+                  const Reductions &reductions, mlir::ValueRange arguments) const;
+  std::string planGradientStatistics();
   /// Returns the reductions of rows that `nodes` are computed from, the outermost ones. `takesZeros`: a
   /// number or row that is always 0 is one.
   Reductions findReductions(RowsPlan &from, llvm::ArrayRef<const CodeNode *> nodes,
@@ -62,13 +76,15 @@ private:
 
   const AttentionSite &site;
   const AttentionParts &parts;
-  llvm::SmallVector<const CodeNode *> statistics;
+  llvm::SmallVector<const CodeNode *> statistics, gradientStatistics;
   llvm::SmallVector<Operand> operands;
   llvm::SmallVector<double> factors; ///< what the program multiplies each of them by
   std::optional<RowReductions> rows;
-  RowsPlan score;                     ///< the softmax is one of its matmuls
-  std::unique_ptr<RowsPlan> elements; ///< reductions are matmuls, too
-  Reductions statisticReductions, gradientReductions;
+  RowsPlan score;                         ///< the softmax is one of its matmuls
+  RowsPlan sink;                          ///< its output, if there is one
+  std::unique_ptr<RowsPlan> elements;     ///< reductions are matmuls, too
+  std::unique_ptr<RowsPlan> rowGradients; ///< of the gradient statistics; reductions are its matmuls
+  Reductions statisticReductions, gradientReductions, rowGradientReductions;
 };
 
 } // namespace fp8::detail
