@@ -17,6 +17,8 @@ using namespace fp8;
 using Kind = CodeNode::Kind;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// 1 and what the exponential of zero may be off.
+static constexpr double kLeastSoftmaxSum = 0.9;
 
 //===----------------------------------------------------------------------===//
 // Indices
@@ -142,29 +144,83 @@ const CodeNode *RangeEvaluator::skip(const CodeNode *node) {
   }
 }
 
-/// Returns whether `node` is a number less the maximum of such numbers in the row.
-bool RangeEvaluator::isBelowMaximum(const CodeNode *node) {
-  if (!isa_and_nonnull<arith::SubFOp>(node->getOperation()))
-    return false;
-  const CodeNode *top = skip(node->operands[1]);
-  return isMaximum(top) && top->bound == ArrayRef(key) && getAddend(top) &&
-         skip(getAddend(top)) == skip(node->operands[0]);
+/// Adds the numbers that `node` is the maximum of: that of each key, and numbers of the row, as a sink.
+void RangeEvaluator::collectMaximum(const CodeNode *node, SmallVectorImpl<const CodeNode *> &parts) {
+  node = skip(node);
+  if (isMaximum(node) && node->bound == ArrayRef(key) && getAddend(node)) {
+    parts.push_back(skip(getAddend(node)));
+    collectMaximum(node->operands[0], parts);
+  } else if (isa_and_nonnull<arith::MaximumFOp, arith::MaxNumFOp>(node->getOperation())) {
+    collectMaximum(node->operands[0], parts);
+    collectMaximum(node->operands[1], parts);
+  } else {
+    parts.push_back(node);
+  }
 }
 
-/// Returns whether an addend is the exponential of a number less the maximum, and the maximum that of a key,
-/// not what it begins with: the addend of this key is 1.
-bool RangeEvaluator::isSoftmaxAddend(const CodeNode *addend) {
-  addend = skip(addend);
-  if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(addend->getOperation()))
+/// Adds the numbers that `node` is the sum of, as for maxima.
+void RangeEvaluator::collectSum(const CodeNode *node, SmallVectorImpl<const CodeNode *> &parts) {
+  node = skip(node);
+  bool isSum = node->kind == Kind::reduction && node->bound == ArrayRef(key) && getAddend(node) &&
+               isa_and_nonnull<arith::AddFOp>(node->operands[1]->getOperation());
+  if (isSum) {
+    parts.push_back(skip(getAddend(node)));
+    collectSum(node->operands[0], parts);
+  } else if (isa_and_nonnull<arith::AddFOp>(node->getOperation())) {
+    collectSum(node->operands[0], parts);
+    collectSum(node->operands[1], parts);
+  } else if (!compute(node, everywhere()).isExactly(0)) {
+    parts.push_back(node);
+  }
+}
+
+/// Returns, of a number less the maximum of such numbers in the row, the number, and sets `top` to the
+/// maximum; null if `node` is no such difference.
+const CodeNode *RangeEvaluator::findBelowMaximum(const CodeNode *node, const CodeNode *&top) {
+  SmallVector<const CodeNode *> parts;
+  bool isNegation = isa_and_nonnull<arith::NegFOp>(node->getOperation()); // 0 less the maximum
+  if (!isNegation && !isa_and_nonnull<arith::SubFOp>(node->getOperation()))
+    return nullptr;
+  top = skip(node->operands.back());
+  collectMaximum(top, parts);
+  auto *number = llvm::find_if(parts, [&](const CodeNode *part) {
+    return isNegation ? compute(part, everywhere()).isExactly(0) : part == skip(node->operands[0]);
+  });
+  return number == parts.end() ? nullptr : *number;
+}
+
+/// Returns whether `node` is the sum of the exponentials of numbers less their maximum: that of the maximum
+/// is 1.
+bool RangeEvaluator::isSoftmaxSum(const CodeNode *node) {
+  SmallVector<const CodeNode *> addends, covered, parts;
+  collectSum(node, addends);
+  const CodeNode *top = nullptr;
+  for (const CodeNode *addend : addends) {
+    const CodeNode *argument = isa_and_nonnull<math::ExpOp, math::Exp2Op>(addend->getOperation())
+                                   ? skip(addend->operands[0])
+                                   : nullptr;
+    const CodeNode *own = nullptr, *number = argument ? findBelowMaximum(argument, own) : nullptr;
+    if (!number || (top && top != own))
+      return false;
+    top = own;
+    covered.push_back(number);
+  }
+  if (!top)
     return false;
-  const CodeNode *argument = skip(addend->operands[0]);
-  if (!isBelowMaximum(argument))
-    return false;
-  const CodeNode *top = skip(argument->operands[1]);
-  NumberRange start = compute(top->operands[0], everywhere());
-  return !start.hasNaN && llvm::any_of(seen, [&](const ScoreArea &area) {
-    NumberRange number = compute(getAddend(top), area);
-    return !number.hasNaN && start.high <= number.low;
+  collectMaximum(top, parts);
+  // A part without an exponential, such as what the maximum begins with, must not be above all others.
+  auto isAtLeast = [&](const CodeNode *part, double number) {
+    auto isAbove = [&](const ScoreArea &area) {
+      NumberRange range = compute(part, area);
+      return !range.hasNaN && number <= range.low;
+    };
+    return isAbove(everywhere()) || (part->isFunctionOf(key) && llvm::any_of(seen, isAbove));
+  };
+  return llvm::all_of(parts, [&](const CodeNode *part) {
+    NumberRange range = compute(part, everywhere());
+    return llvm::is_contained(covered, part) ||
+           (!range.hasNaN &&
+            llvm::any_of(covered, [&](const CodeNode *other) { return isAtLeast(other, range.high); }));
   });
 }
 
@@ -199,8 +255,8 @@ NumberRange RangeEvaluator::reduce(const CodeNode *node) {
   // The error of adding many numbers grows with their number, and stays below the sum of their magnitudes.
   NumberRange sum = widen(
       add(start, {2 * count * std::min(each.low, 0.0), 2 * count * std::max(each.high, 0.0)}), node->type);
-  if (bound == key && start.isExactly(0) && each.low >= 0 && isSoftmaxAddend(addend))
-    sum.low = 0.9; // 1 and what the exponential of zero may be off
+  if (each.low >= 0 && isSoftmaxSum(node))
+    sum.low = std::max(sum.low, kLeastSoftmaxSum);
   return sum;
 }
 
@@ -235,8 +291,10 @@ NumberRange RangeEvaluator::visitOperation(const CodeNode *node, const ScoreArea
       return widen(getIndexRange(index, area), node->type);
   if (isa<FloatType>(node->type))
     if (std::optional<NumberRange> range = computeFloat(op, x)) {
-      if (isBelowMaximum(node))
+      if (const CodeNode *top = nullptr; findBelowMaximum(node, top))
         range->high = std::min(range->high, 0.0);
+      if (isa<arith::AddFOp>(op) && range->low < kLeastSoftmaxSum && isSoftmaxSum(node))
+        range->low = kLeastSoftmaxSum;
       return *range;
     }
   return NumberRange::unknown();
@@ -257,6 +315,12 @@ NumberRange RangeEvaluator::visit(const CodeNode *node, const ScoreArea &area) {
     if (number && std::holds_alternative<APInt>(*number) &&
         std::get<APInt>(*number).getSignificantBits() > 63)
       number.reset();
+    if (!number && boundsInputs && isa<FloatType>(node->type) &&
+        isa<RankedTensorType>(node->value.getType())) {
+      bounded.insert(node->value);
+      double most = limitToType(kMostScore, node->type);
+      return {-most, most};
+    }
     if (!number)
       return node->type.isInteger(1) ? NumberRange::anyBit() : NumberRange::unknown();
     double value = std::holds_alternative<double>(*number) ? std::get<double>(*number)

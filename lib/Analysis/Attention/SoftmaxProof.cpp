@@ -146,6 +146,8 @@ struct Candidate {
 };
 } // namespace
 
+static constexpr llvm::StringLiteral kNoRows = "its masks leave no row of numbers to evaluate";
+
 /// Returns the first candidate that no row refutes. On failure sets `reason`.
 static std::optional<SoftmaxForm> prove(std::vector<Candidate> candidates, const ElementCode &code,
                                         const CodeNode *probability, const CodeNode *raw,
@@ -193,7 +195,7 @@ static std::optional<SoftmaxForm> prove(std::vector<Candidate> candidates, const
       return candidate.form;
   reason = !isEvaluated         ? "the code between its matmuls cannot be evaluated"
            : candidates.empty() ? "the code between its matmuls is no softmax of the scores along the keys"
-                                : "its masks leave no row of numbers to evaluate";
+                                : kNoRows.str();
   return std::nullopt;
 }
 
@@ -218,6 +220,10 @@ std::optional<SoftmaxForm> fp8::findSoftmax(const ElementCode &code, const CodeN
   };
   if (std::optional<SoftmaxForm> form = prove(list({nullptr}), code, probability, raw, keys, reason))
     return form;
-  std::string ignored;
-  return prove(list(findSinks(probability, dependence, keyDims)), code, probability, raw, keys, ignored);
+  std::string withSink;
+  std::optional<SoftmaxForm> form =
+      prove(list(findSinks(probability, dependence, keyDims)), code, probability, raw, keys, withSink);
+  if (withSink == kNoRows)
+    reason = withSink;
+  return form;
 }

@@ -19,10 +19,11 @@ namespace {
 class Proof {
 public:
   Proof(const ElementCode &code, ArrayRef<const CodeNode *> raw, ArrayRef<const CodeNode *> outputs,
-        unsigned row, unsigned key);
+        unsigned row, unsigned key, bool boundsInputs);
 
   /// Returns whether a row i sees no key from i + `count` on.
   bool holds(int64_t count);
+  ArrayRef<Value> getBounded() const { return evaluator.getBounded(); }
 
 private:
   void visit(const CodeNode *node);
@@ -45,8 +46,8 @@ static SmallVector<std::pair<const CodeNode *, NumberRange>> bound(ArrayRef<cons
 }
 
 Proof::Proof(const ElementCode &code, ArrayRef<const CodeNode *> raw, ArrayRef<const CodeNode *> outputs,
-             unsigned row, unsigned key)
-    : key(key), evaluator(code, row, key, bound(raw)) {
+             unsigned row, unsigned key, bool boundsInputs)
+    : key(key), evaluator(code, row, key, bound(raw), boundsInputs) {
   for (const CodeNode *output : outputs) {
     visit(output);
     if (output->isFunctionOf(key))
@@ -108,22 +109,29 @@ static std::optional<int64_t> findLeastCount(Proof &proof, int64_t numKeys) {
   return visible;
 }
 
-std::optional<VisibleKeys> fp8::findVisibleKeys(const ElementCode &code, ArrayRef<const CodeNode *> raw,
-                                                ArrayRef<const CodeNode *> outputs, ArrayRef<unsigned> rows,
-                                                unsigned key) {
+static std::optional<VisibleKeys> findBest(const ElementCode &code, ArrayRef<const CodeNode *> raw,
+                                           ArrayRef<const CodeNode *> outputs, ArrayRef<unsigned> rows,
+                                           unsigned key, bool boundsInputs) {
   std::optional<VisibleKeys> best;
   int64_t least = 0; // twice the mean of visible keys
   for (unsigned row : rows) {
     int64_t size = code.getSizes()[row];
-    Proof proof(code, raw, outputs, row, key);
+    Proof proof(code, raw, outputs, row, key, boundsInputs);
     std::optional<int64_t> count = findLeastCount(proof, code.getSizes()[key]);
     if (size == 1 || !count)
       continue;
     int64_t seen = 2 * *count + (ShapedType::isDynamic(size) ? 0 : size);
     if (!best || seen < least) {
-      best = VisibleKeys{row, *count};
+      best = VisibleKeys{row, *count, llvm::to_vector(proof.getBounded())};
       least = seen;
     }
   }
   return best;
+}
+
+std::optional<VisibleKeys> fp8::findVisibleKeys(const ElementCode &code, ArrayRef<const CodeNode *> raw,
+                                                ArrayRef<const CodeNode *> outputs, ArrayRef<unsigned> rows,
+                                                unsigned key) {
+  std::optional<VisibleKeys> found = findBest(code, raw, outputs, rows, key, /*boundsInputs=*/false);
+  return found ? found : findBest(code, raw, outputs, rows, key, /*boundsInputs=*/true);
 }

@@ -7,6 +7,7 @@
 
 #include "AttentionDecomposer.h"
 #include "fp8/Analysis/Attention/NumberRanges.h"
+#include "fp8/Dialect/FP8/IR/Magnitude.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -54,27 +55,12 @@ std::optional<Limit> AttentionDecomposer<Op>::chooseLimit() {
 
 /// Returns the largest magnitude in a tensor, as f32; infinity if it has a NaN.
 static Value findMagnitude(OpBuilder &b, Location loc, Value tensor) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  auto scalar = RankedTensorType::get({}, b.getF32Type());
-  Value init = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>(), b.getF32Type());
-  ArrayAttr maps = b.getAffineMapArrayAttr(b.getMultiDimIdentityMap(type.getRank()));
-  auto amax = AmaxOp::create(b, loc, TypeRange(scalar), tensor, init, maps, DenseI64ArrayAttr());
-  OpBuilder::InsertionGuard guard(b);
-  Type element = type.getElementType();
-  Block *body = b.createBlock(&amax.getProducer(), {}, element, loc);
-  Value number = body->getArgument(0);
-  Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, number, number);
-  Value infinity = arith::ConstantOp::create(
-      b, loc, FloatAttr::get(element, APFloat::getInf(cast<FloatType>(element).getFloatSemantics())));
-  Value magnitude = arith::SelectOp::create(b, loc, isNaN, infinity, number);
-  YieldOp::create(b, loc, magnitude, ValueRange());
-  b.setInsertionPointAfter(amax);
-  return tensor::ExtractOp::create(b, loc, amax.getResult(0), ValueRange());
+  return tensor::ExtractOp::create(b, loc, buildMagnitude(b, loc, tensor), ValueRange());
 }
 
 /// Returns whether scores, and gradients of probabilities, are within the limits of `visible_keys`, and
 /// values are finite: a sum of `count` products is at most their number times the largest factors. The limits
-/// are halved for its rounding.
+/// are halved for its rounding. `visible_if` must be true, too.
 template <typename Op>
 Value AttentionDecomposer<Op>::checkOperands() {
   OpBuilder &b = rewriter;
@@ -106,7 +92,11 @@ Value AttentionDecomposer<Op>::checkOperands() {
         areSumsAtMost(findMagnitude(b, loc, op->getOperand(3)), value, dims.width, limit(kMostGradient, 1));
   else
     also = isAtMost(value, std::numeric_limits<float>::max());
-  return arith::AndIOp::create(b, loc, isValid, also);
+  isValid = arith::AndIOp::create(b, loc, isValid, also);
+  if (std::optional<uint64_t> condition = op.getVisibleIf())
+    isValid = arith::AndIOp::create(
+        b, loc, isValid, tensor::ExtractOp::create(b, loc, op.getInputs()[*condition], ValueRange()));
+  return isValid;
 }
 
 /// Returns `box` with the keys that its rows see.

@@ -187,6 +187,47 @@ def biased_masked(q, k, v, bias):
     return output_of(jax.nn.softmax(s, axis=-1), v)
 
 
+def biased_causal(q, k, v, bias):
+    """A mask of finite numbers, below which a bias can be."""
+    s = scores_of(q, k) + bias
+    return output_of(jax.nn.softmax(jnp.where(causal_of(s), s, -1e9), axis=-1), v)
+
+
+def sink(q, k, v, logits):
+    """A learned score for each head that takes part in the softmax and has no value, as in gpt-oss."""
+    s = jnp.where(causal_of(scores_of(q, k)), scores_of(q, k).astype(jnp.float32) * 0.25, -1e30)
+    last = jnp.broadcast_to(logits[:, None, None].astype(jnp.float32), (*s.shape[:3], 1))
+    p = jax.nn.softmax(jnp.concatenate([s, last], axis=-1), axis=-1)[..., :-1]
+    return output_of(p.astype(q.dtype), v)
+
+
+def sink_first(q, k, v, logits):
+    s = scores_of(q, k) * 0.25
+    first = jnp.broadcast_to(logits[:, None, None], (*s.shape[:3], 1))
+    return output_of(jax.nn.softmax(jnp.concatenate([first, s], axis=-1), axis=-1)[..., 1:], v)
+
+
+def causal_sink_first(q, k, v, logits):
+    s = jnp.where(causal_of(scores_of(q, k)), scores_of(q, k) * 0.25, -1e9)
+    first = jnp.broadcast_to(logits[:, None, None], (*s.shape[:3], 1))
+    return output_of(jax.nn.softmax(jnp.concatenate([first, s], axis=-1), axis=-1)[..., 1:], v)
+
+
+def sink_by_hand(q, k, v, logits):
+    s, last = scores_of(q, k).astype(jnp.float32) * 0.25, logits[:, None, None].astype(jnp.float32)
+    top = lax.stop_gradient(jnp.maximum(s.max(axis=-1, keepdims=True), last))
+    e = jnp.exp(s - top)
+    return output_of((e / (e.sum(axis=-1, keepdims=True) + jnp.exp(last - top))).astype(q.dtype), v)
+
+
+def off_by_one(q, k, v):
+    """The softmax whose denominator has a 1 more: a sink of 0."""
+    s = scores_of(q, k).astype(jnp.float32) * 0.25
+    top = lax.stop_gradient(jnp.maximum(s.max(axis=-1, keepdims=True), 0))
+    e = jnp.exp(s - top)
+    return output_of((e / (jnp.exp(-top) + e.sum(axis=-1, keepdims=True))).astype(q.dtype), v)
+
+
 def sigmoid(q, k, v):
     return output_of(jax.nn.sigmoid(scores_of(q, k)), v)
 
@@ -211,15 +252,18 @@ def over_heads(q, k, v):
 FUSED = [
     *(plain, causal_where, causal_finfo, causal_added, scaled_on_both, by_logarithm, by_hand, softmax_where, padded, packed, window, prefix),
     *(alibi, softcap, dropout, grouped_repeat, heads_first, by_vmap, jax_nn, cross, rematerialized),
-    *(biased, shared_bias, relative, biased_masked),
+    *(biased, shared_bias, relative, biased_masked, biased_causal),
+    *(sink, sink_first, causal_sink_first, sink_by_hand, off_by_one),
 ]
 
-# The shape of a bias with a gradient, from the numbers of heads and tokens.
+# The shape of a bias or sink with a gradient, from the numbers of heads and tokens.
 BIASES = {
     biased: lambda heads, tokens: (heads, tokens, tokens),
     shared_bias: lambda heads, tokens: (tokens, tokens),
     relative: lambda heads, tokens: (16, heads),
     biased_masked: lambda heads, tokens: (heads, tokens, tokens),
+    biased_causal: lambda heads, tokens: (heads, tokens, tokens),
+    **dict.fromkeys((sink, sink_first, causal_sink_first, sink_by_hand), lambda heads, tokens: (heads,)),
 }
 
 # Gradients of their keys are sums over queries, then heads, those of their values the other way round: one operation on

@@ -117,10 +117,29 @@ def test_attention_that_must_be_fused_and_is_not():
     assert error.value.location.file.endswith("jax_attention.py")
 
 
-@pytest.mark.parametrize("form", [form for form in jax_attention.FUSED if "causal" in form.__name__], ids=lambda form: form.__name__)
+CAUSAL = [form for form in jax_attention.FUSED if "causal" in form.__name__]
+BOUNDED = [jax_attention.biased_masked, jax_attention.biased_causal, jax_attention.sink, jax_attention.causal_sink_first]
+
+
+@pytest.mark.parametrize("form", [*CAUSAL, *BOUNDED], ids=lambda form: form.__name__)
 def test_keys_that_a_causal_mask_hides(form):
     """Blocks leave them out: from 256 tokens on there are several."""
     (site,) = check(form, "float32", 256, "none")
     assert site.is_fused, site.reason
     assert site.mask == "causal"
     assert site.keys_skipped == 255 / 512
+
+
+@pytest.mark.parametrize("number", [-1e30, -np.inf, np.nan, 1e9], ids=str)
+@pytest.mark.parametrize("form", BOUNDED, ids=lambda form: form.__name__)
+def test_biases_that_hide_what_a_mask_lets_pass(form, number):
+    """Where a bias is as low as a mask, the keys behind it count as much as the others: the call computes with all of them."""
+    params, x = parameters("float32", 256, form)
+    bias = np.array(params["bias"])
+    bias[0] = number
+    results = []
+    for attention in ("written", "fused"):
+        step = fp8.jax.jit(make_step(form), recipe="none", attention=attention)
+        results.append(jax.tree.leaves(step({**params, "bias": jnp.asarray(bias)}, x)))
+    assert step.report().attention[0].mask == "causal"
+    assert_same_bits(*results)

@@ -149,6 +149,7 @@ class Attention:
         # A gradient may have the dimension of the group although its tensor has not.
         own = lambda name: self.maps[name] if keys_of_group and rng.integers(2) else order(dict.fromkeys([*self.maps[name], "g"]))
         self.grads = {"query": self.maps["query"], "key": own("key"), "value": own("value")}
+        self.sink_dims = choose(None, None, "h", "gh")  # of one more score in each row, without a key
 
     def shape(self, dims):
         return [self.sizes[d] for d in dims]
@@ -158,9 +159,10 @@ class Attention:
 
     def inputs(self):
         """Name, type and dimensions of the inputs of the rows."""
+        sink = [("%sink", F32, self.sink_dims)] if self.sink_dims else []
         if self.has_bias():
-            return [("%bias", F32, self.bias_dims)]
-        return [("%lengths", I32, "b")] if self.mask == "lengths" else []
+            return [("%bias", F32, self.bias_dims), *sink]
+        return [("%lengths", I32, "b"), *sink] if self.mask == "lengths" else sink
 
     def write_scores(self, code):
         """From the row of scores to the scores that softmax sees."""
@@ -186,10 +188,15 @@ class Attention:
     def write_softmax(self, code, masked):
         """Returns the exponentials, the maximum and the sum."""
         top = code.reduce("%top", ["%v = arith.maximumf %out, %a0 : f32"], "%lowest", masked)
+        if self.sink_dims:
+            top = code.scalar("%topmost", F32, ["%v = arith.maximumf %a0, %a1 : f32"], top, "%sink")
         if self.guards:  # rows that see nothing
             top = code.scalar("%guarded", F32, ["%t0 = arith.cmpf oeq, %a0, %lowest : f32", "%v = arith.select %t0, %zero, %a0 : f32"], top)
         exps = code.elements("%exps", F32, ["%t = arith.subf %a0, %a1 : f32", "%v = math.exp %t : f32"], masked, top)
         total = code.reduce("%total", ["%v = arith.addf %out, %a0 : f32"], "%zero", exps)
+        if self.sink_dims:
+            body = ["%t0 = arith.subf %a1, %a2 : f32", "%t1 = math.exp %t0 : f32", "%v = arith.addf %a0, %t1 : f32"]
+            total = code.scalar("%total_of_all", F32, body, total, "%sink", top)
         return exps, top, total
 
     def write_probabilities(self, code, name, dtype, exps, total):
@@ -231,16 +238,27 @@ class Attention:
         body = [*lines, f"%t = arith.subf {g}, %a2 : f32", "%u = arith.mulf %t, %a0 : f32"]
         hides = [*HIDES_LATER, "%v = arith.select %hidden, %zero, %u : f32"]
         body += hides if self.mask == "causal_bias" else ["%v = arith.addf %u, %zero : f32"]
-        rows, scores, dims = code.elements("%db", F32, body, wide, "%g", "%dot"), [*OUTER, "j"], [*self.bias_dims]
-        if set(dims) == set(scores):
+        rows, scores = code.elements("%db", F32, body, wide, "%g", "%dot"), [*OUTER, "j"]
+        return self.sum(code, "%dbias", rows, scores, [*self.bias_dims])
+
+    def sum(self, code, name, rows, all, dims):
+        """The sum of `rows`, of dimensions `all`, over those that are not `dims`."""
+        if set(dims) == set(all):
             return rows
         out = self.type(F32, dims)
-        kinds = ", ".join('"parallel"' if d in dims else '"reduction"' for d in scores)
-        code.lines += [f"%dbias_d = tensor.empty() : {out}", f"%dbias_z = linalg.fill ins(%zero : f32) outs(%dbias_d : {out}) -> {out}",
-                       f"%dbias = linalg.generic {{indexing_maps = [{affine(scores, scores)}, {affine(scores, dims)}], iterator_types = [{kinds}]}} "
-                       f"ins({rows} : {self.type(F32, scores)}) outs(%dbias_z : {out}) {{",
+        kinds = ", ".join('"parallel"' if d in dims else '"reduction"' for d in all)
+        code.lines += [f"{name}_d = tensor.empty() : {out}", f"{name}_z = linalg.fill ins(%zero : f32) outs({name}_d : {out}) -> {out}",
+                       f"{name} = linalg.generic {{indexing_maps = [{affine(all, all)}, {affine(all, dims)}], iterator_types = [{kinds}]}} "
+                       f"ins({rows} : {self.type(F32, all)}) outs({name}_z : {out}) {{",
                        "^bb0(%a: f32, %out: f32):", "%v = arith.addf %a, %out : f32", "linalg.yield %v : f32", f"}} -> {out}"]  # fmt: skip
-        return "%dbias"
+        return name
+
+    def write_sink_gradient(self, code, top, total):
+        """The gradient of the sink: its probability, times the sum that is subtracted from all gradients, of all rows."""
+        body = ["%t0 = arith.subf %a0, %a1 : f32", "%t1 = math.exp %t0 : f32", "%t2 = arith.divf %t1, %a2 : f32",
+                "%t3 = arith.mulf %t2, %a3 : f32", "%v = arith.negf %t3 : f32"]
+        rows = code.scalar("%dsinks", F32, body, "%sink", top, total, "%dot")
+        return self.sum(code, "%dsink", rows, [*OUTER], [*self.sink_dims])
 
     # The texts
 
@@ -319,6 +337,8 @@ class Attention:
         gradients = [(f"%d{n}", self.result, self.maps[t]) for n, t in (("q", "query"), ("k", "key"), ("v", "value"))]
         if self.has_bias() and self.has_bias_gradient:
             gradients.append((self.write_bias_gradient(code, wide), F32, [*self.bias_dims]))
+        if self.sink_dims:
+            gradients.append((self.write_sink_gradient(code, top, total), F32, [*self.sink_dims]))
         return self.function(arguments, code.lines, [("%y", self.result, self.maps["output"]), *gradients])
 
     def write_output_gradient(self, code, dtype, dims):

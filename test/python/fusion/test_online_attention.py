@@ -71,7 +71,7 @@ def test_error(bin_dir, tmp_path, seed):
         errors = [rms((values.astype(float) - right)[~missing]) for values in (fused, written)]
         # Results that are exact when written out may differ by half a unit in the last place of f16.
         least = 2**-12 * rms(right[~missing]) + rounding
-        assert errors[0] <= ratio * errors[1] + least, errors
+        assert errors[0] <= ratio * errors[1] + least, (errors, right.shape)
 
 
 def test_output_with_fewer_digits_than_operands(bin_dir, tmp_path):

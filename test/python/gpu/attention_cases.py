@@ -35,11 +35,12 @@ CONSTANTS = {"zero": "0.0", "one": "1.0", "lowest": "0xFF800000", "low": "-3.402
 class Case:
     """One attention. `sizes` of the letters; `layouts`: the letters of q, k, v and o in memory; `gaps`: operands in the middle
     of a wider buffer; `dropout`: probabilities have a factor; `further`: the letters and types of further results of the
-    backward pass, gradients of scores.
+    backward pass, gradients of scores; `sink`: the letters of one more score in each row, without a key;
+    `condition`: whether the keys that the mask hides are left out, as an input.
     """
 
     def __init__(self, sizes, mask="none", element="bf16", layouts=("bihgd", "bjhd", "bjhe", "bihge"), dropout=False, scale=0.3,
-                 out=None, keys=("bjhd", "bjhe"), further=()):
+                 out=None, keys=("bjhd", "bjhe"), further=(), sink=None, condition=None):
         self.sizes = dict(zip(LETTERS, sizes)) if not isinstance(sizes, dict) else sizes
         self.mask, self.element, self.dropout, self.scale = mask, element, dropout, scale
         self.q, self.k, self.v, self.o = layouts
@@ -48,6 +49,10 @@ class Case:
         self.further = {"f%d" % i: kind for i, kind in enumerate(further)}
         self.visible, self.lines, inputs = MASKS[mask]
         self.inputs = dict(inputs) | ({"factor": ("bhgij", "f32")} if dropout else {})
+        self.sink = {"sink": (sink, "f32")} if sink else {}
+        self.condition = condition
+        if condition is not None:
+            self.inputs["condition"] = ("", "i1")
 
     def shape(self, letters):
         return tuple(self.sizes[d] for d in letters)
@@ -60,6 +65,8 @@ class Case:
         write = lambda list: "%s : %s" % (", ".join("%%%s_" % n for n, _, _ in list), ", ".join(self.memref(letters, t) for _, letters, t in list))
         rows = "row_ins(%s) " % write(self.row_inputs) if self.row_inputs else ""
         visible = ", visible_keys = affine_map<(b, h, g, i, j, d, e) -> %s>" % self.visible if self.visible else ""
+        if self.condition is not None:
+            visible += ", visible_if = %d : i64" % [*self.inputs].index("condition")
         parameters = ", ".join("%%%s_: %s" % (n, self.memref(letters, t)) for n, letters, t in [*operands, *self.row_inputs, *outs])
         constants = "\n".join("%%%s = arith.constant %s : f32" % item for item in CONSTANTS.items())
         return """module attributes {fp8.target = #fp8.chip<"ARCH">} {
@@ -76,7 +83,9 @@ class Case:
         return "{\n^bb0(%s):\n%s\nfp8.yield %s\n}" % (", ".join(arguments), "\n".join(lines), yielded)
 
     def forward(self, arch, attributes=""):
-        self.row_inputs = [(n, *kind) for n, kind in self.inputs.items()]
+        self.row_inputs = [(n, *kind) for n, kind in (self.inputs | self.sink).items()]
+        if self.sink:
+            attributes += ", sink = %d : i64" % len(self.inputs)
         lines = ["%t = arith.mulf %s, %scale : f32", *self.lines]
         score = self.block(["%s: f32"], lines, "%%x, %s : f32, f32" % ("%factor" if self.dropout else "%one"))
         indices = ", ".join("%%%s: index" % d for d in OUTER)
@@ -109,19 +118,22 @@ class Case:
         draw = {"padding": lambda shape: rng.random(shape) < 0.7, "mine": segments, "other": segments,
                 "lengths": lambda shape: rng.integers(1, self.sizes["j"] + 1, shape, dtype=numpy.int32),
                 "bias": lambda shape: rng.standard_normal(shape).astype(TYPES["bf16"]),
-                "factor": lambda shape: (rng.random(shape) < 0.8).astype(F32) / F32(0.8)}
-        made |= {n: draw[n](self.shape(letters)) for n, (letters, _) in self.inputs.items()}
+                "factor": lambda shape: (rng.random(shape) < 0.8).astype(F32) / F32(0.8),
+                "condition": lambda shape: numpy.full(shape, self.condition),
+                "sink": lambda shape: (3 * rng.standard_normal(shape)).astype(F32)}
+        made |= {n: draw[n](self.shape(letters)) for n, (letters, _) in (self.inputs | self.sink).items()}
         if "padding" in made:
             made["padding"][..., 0] = True
         return made
 
     def expected(self, made):
         """All results in f64: a dict."""
-        letters = dict(q=self.q, k=self.k, v=self.v, go=self.o) | {n: kind[0] for n, kind in self.inputs.items()}
+        letters = dict(q=self.q, k=self.k, v=self.v, go=self.o) | {n: kind[0] for n, kind in (self.inputs | self.sink).items()}
         s = {n: a.astype(numpy.float64) for n, a in made.items() if n in "qkvgo"}
         with numpy.errstate(all="ignore"):
             score = numpy.einsum("%s,%s->bhgij" % (self.q, self.k), s["q"], s["k"]) * float(F32(self.scale))
             wide = lambda n: numpy.asarray(made[n], numpy.float64).reshape([self.sizes[d] if d in letters[n] else 1 for d in "bhgij"])
+            sink = wide("sink") if self.sink else -numpy.inf
             i, j = numpy.arange(self.sizes["i"])[:, None], numpy.arange(self.sizes["j"])
             slope, lowest = 1.0, -numpy.inf
             x = {"none": lambda: score, "causal": lambda: numpy.where(j > i, lowest, score), "offset": lambda: numpy.where(j > i + 8, lowest, score),
@@ -132,9 +144,9 @@ class Case:
                  "bias": lambda: score + wide("bias"), "softcap": lambda: numpy.tanh(score * 0.1) * 10}[self.mask]()
             if self.mask == "softcap":
                 slope = 1 - numpy.tanh(score * 0.1)**2
-            m = x.max(-1, keepdims=True)
+            m = numpy.maximum(x.max(-1, keepdims=True), sink)
             e = numpy.exp(x - m)
-            l = e.sum(-1, keepdims=True)
+            l = e.sum(-1, keepdims=True) + numpy.exp(sink - m)
             p = e / l
             factor = wide("factor") if self.dropout else 1.0
             o = numpy.einsum("bhgij,%s->%s" % (self.v, self.o), p * factor, s["v"])
@@ -160,7 +172,7 @@ class Case:
         result = lambda letters, element: numpy.full(self.shape(letters), numpy.nan, TYPES[element])
         inputs = [made[n] for n in self.inputs]
         forward = compile(self.forward(arch, attributes), arch)
-        *_, o, m, l = forward(made["q"], made["k"], made["v"], *inputs, result(self.o, self.out), result(OUTER, "f32"), result(OUTER, "f32"))
+        *_, o, m, l = forward(made["q"], made["k"], made["v"], *inputs, *(made[n] for n in self.sink), result(self.o, self.out), result(OUTER, "f32"), result(OUTER, "f32"))
         delta = numpy.einsum("%s,%s->bhgi" % (self.o, self.o), made["go"].astype(numpy.float64), o.astype(numpy.float64)).astype(F32)
         backward = compile(self.backward(arch), arch)
         outs = [result(letters, element) for letters, element in

@@ -32,7 +32,7 @@ def check(case, got, want):
         assert (values[infinite] == expected[infinite]).all(), name
         if not finite.any():
             continue
-        error, size = abs(values - expected)[finite], (abs(expected) + case.terms.get(name, 0))[finite]
+        error, size = abs(values[finite] - expected[finite]), (abs(expected) + case.terms.get(name, 0))[finite]
         # Exponentials of a score have its error, which is relative to the largest one.
         limit = 2**-22 * (1 + case.largest) if name in "ml" else ERROR[case.element]
         assert (error**2).mean() <= limit**2 * (size**2).mean(), name
@@ -105,16 +105,66 @@ FURTHER = {
     "not_summed": [("bhgij", "bf16")],
     "keys_first": [("jhig", "f32")],
     "several": [("gij", "bf16"), ("bij", "f32")],
+    "rows": [("bhgi", "f32")],
+    "rows_and_heads": [("ibgh", "bf16"), ("hgij", "f32"), ("gbhi", "f32")],
 }
 
 
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("number, further", list(enumerate(FURTHER.values())), ids=list(FURTHER))
 def test_gradients_of_scores(compile, number, further, arch):
-    """Of a bias: sums over the other outer dimensions. A block of tiles that a mask hides stores zeros."""
+    """Of a bias: sums over the other outer dimensions. A block of tiles that a mask hides stores zeros. Without keys: a
+    number of each row, by the kernel for the query.
+    """
     mask = ("bias", "causal", "offset")[(number + CHIPS.index(arch)) % 3]
     _, functions = run(Case((2, 2, 2, 70, 150, 16, 24), mask, further=further), compile, arch, seed=14)
-    assert len(functions[1].calls) == 2 + len(further)
+    assert len(functions[1].calls) == 2 + sum("j" in letters for letters, _ in further)
+
+
+class Late(Case):
+    """The values of keys that the first half of the queries does not see are NaN, in one of two batches."""
+
+    def arrays(self, rng):
+        made = super().arrays(rng)
+        made["v"][0, self.sizes["i"] // 2:] = numpy.nan
+        return made
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_keys_that_are_left_out_on_a_condition(compile, arch):
+    """Where it is false, hidden keys are multiplied by probabilities of 0, and a NaN among them reaches the output."""
+    for condition in (False, True):
+        case = Late((2, 1, 1, 512, 512, 16, 24), "causal", condition=condition)
+        got, want, _ = case.run(compile, arch, numpy.random.default_rng(18))
+        assert numpy.isnan(want["o"][0]).all() and not numpy.isnan(got["o"][1]).any()
+        first = got["o"][0, :128]  # of one tile of queries
+        assert numpy.isnan(first).all() == (not condition)
+        run(Case((1, 2, 1, 300, 300, 16, 24), "causal", condition=condition, further=[("hij", "f32")]), compile, arch, seed=19)
+
+
+@pytest.mark.parametrize("mask", ["none", "causal", "bias", "lengths"])
+@pytest.mark.parametrize("number, sink", list(enumerate(["hg", "b", "bhgi"])))
+def test_sinks(compile, number, sink, mask):
+    """Of heads, batches and rows; also of rows beyond the last full tile."""
+    run(Case((2, 2, 2, 70, 150, 16, 24), mask, sink=sink), compile, CHIPS[(number + len(mask)) % 4], seed=16)
+
+
+class Extremes(Case):
+    """Sinks that are all of a row, nothing, and NaN; keys that rows do not see."""
+
+    def arrays(self, rng):
+        made = super().arrays(rng)
+        made["sink"][:] = numpy.inf, -numpy.inf, numpy.nan, 200
+        made["lengths"][:] = 0, 30
+        return made
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_extreme_sinks(compile, arch):
+    """A row that sees no key has the output 0 where its sink is a number, and is NaN where there is none."""
+    case = Extremes((2, 4, 1, 40, 70, 16, 24), "lengths", sink="h")
+    got, want, _ = case.run(compile, arch, numpy.random.default_rng(17))
+    check(case, {name: got[name] for name in ("o", "m", "l")}, want)
 
 
 def test_gradient_of_a_bias_of_one_query(compile):

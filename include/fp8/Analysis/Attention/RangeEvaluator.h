@@ -9,6 +9,7 @@
 
 #include "fp8/Analysis/Attention/ElementCode.h"
 #include "fp8/Analysis/Attention/NumberRanges.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace fp8 {
 
@@ -20,9 +21,10 @@ struct ScoreArea {
 class RangeEvaluator {
 public:
   /// `row` and `key` are indices of `code`, `raw` the nodes whose ranges are given: results of matmuls.
+  /// `boundsInputs`: floats of all other tensors are within ±kMostScore.
   RangeEvaluator(const ElementCode &code, unsigned row, unsigned key,
-                 llvm::ArrayRef<std::pair<const CodeNode *, NumberRange>> raw)
-      : code(code), row(row), key(key), raw(raw) {}
+                 llvm::ArrayRef<std::pair<const CodeNode *, NumberRange>> raw, bool boundsInputs)
+      : code(code), row(row), key(key), raw(raw), boundsInputs(boundsInputs) {}
 
   /// Returns the range of `node` on the area. A reduction along keys has the range that it has for a row
   /// with one of the areas `seen`: a row has a key in one of them.
@@ -32,6 +34,8 @@ public:
   /// Returns what a reduction combines with its accumulator; null if it does that in an unknown way.
   static const CodeNode *getAddend(const CodeNode *reduction);
   ScoreArea everywhere() const;
+  /// Returns the tensors whose floats were taken to be bounded.
+  llvm::ArrayRef<mlir::Value> getBounded() const { return bounded.getArrayRef(); }
 
 private:
   NumberRange visit(const CodeNode *node, const ScoreArea &area);
@@ -41,12 +45,16 @@ private:
   const CodeNode *findChosen(const CodeNode *node);
   const CodeNode *skip(const CodeNode *node);
   NumberRange getIndexRange(mlir::AffineExpr expr, const ScoreArea &area) const;
-  bool isBelowMaximum(const CodeNode *node);
-  bool isSoftmaxAddend(const CodeNode *addend);
+  void collectMaximum(const CodeNode *node, llvm::SmallVectorImpl<const CodeNode *> &parts);
+  void collectSum(const CodeNode *node, llvm::SmallVectorImpl<const CodeNode *> &parts);
+  const CodeNode *findBelowMaximum(const CodeNode *node, const CodeNode *&top);
+  bool isSoftmaxSum(const CodeNode *node);
 
   const ElementCode &code;
   unsigned row, key;
   llvm::SmallVector<std::pair<const CodeNode *, NumberRange>> raw;
+  bool boundsInputs;
+  llvm::SetVector<mlir::Value> bounded;
   llvm::SmallVector<ScoreArea, 2> seen;
   std::map<std::tuple<const CodeNode *, double, double, double, double>, NumberRange> known;
 };

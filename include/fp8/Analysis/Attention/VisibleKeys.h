@@ -15,13 +15,16 @@ namespace fp8 {
 struct VisibleKeys {
   unsigned row; ///< the index that is i
   int64_t count;
+  /// Tensors that hold where their floats, too, are numbers within ±kMostScore: biases and sinks.
+  llvm::SmallVector<mlir::Value> bounded;
 };
 
 /// Proves that the keys behind those that a row sees take no part in it, whatever the scores there are,
 /// if they are numbers within ±kMostScore and the gradients of probabilities within ±kMostGradient: rows of
 /// `outputs` are zeros there, and no reduction along keys differs with and without them. Returns the index
-/// and count that leave the fewest keys visible; nothing if no mask limits them. `raw`: the row of scores
-/// and, where there is one, that of gradients. `rows`: the indices that may be i.
+/// and count that leave the fewest keys visible, without bounds of other tensors if there are some; nothing
+/// if no mask limits them. `raw`: the row of scores and, where there is one, that of gradients. `rows`: the
+/// indices that may be i.
 std::optional<VisibleKeys> findVisibleKeys(const ElementCode &code, llvm::ArrayRef<const CodeNode *> raw,
                                            llvm::ArrayRef<const CodeNode *> outputs,
                                            llvm::ArrayRef<unsigned> rows, unsigned key);

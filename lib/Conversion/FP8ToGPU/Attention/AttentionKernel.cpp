@@ -6,6 +6,7 @@
 
 #include "AttentionKernel.h"
 
+#include "../Kernel/ElementAccess.h"
 #include "../Kernel/ElementPairs.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -47,6 +48,7 @@ SmallVector<Value> AttentionKernel::begin() {
   Values sums;
   for (const AttentionResult &result : plan.results)
     sums.append(countSums(result), b.real(0).getValue());
+  sums.append(2 * plan.rowSums.size(), b.real(0).getValue());
   if (!plan.isForward)
     return sums;
   for (unsigned row = 0; row < 2; ++row) {
@@ -69,22 +71,34 @@ Expr AttentionKernel::countVisible(Expr query) {
   return atLeast(lowHalf(computeIndex(b, view.visibleKeys->getResult(0), indices)), 0);
 }
 
+/// Returns whether `visible_keys` holds.
+Expr AttentionKernel::isLimited() {
+  const AttentionTensor &condition = view.inputs[*view.visibleIf];
+  Value stored =
+      b.load(getStorageType(condition.getElementType()), getAddress(b, condition, outer)).getValue();
+  return b.expr(fromStorage(b, b.getLoc(), stored, condition.getElementType()));
+}
+
 /// Returns the first step and the end of those whose rows the own ones see.
 std::pair<Expr, Expr> AttentionKernel::findSteps() {
   auto countSteps = [&](Expr rows) { return (rows + (plan.step - 1)) / plan.step; };
-  Expr none = b.number(0);
+  auto ifLimited = [&](Expr limited, Expr all) {
+    return view.visibleIf ? select(isLimited(), limited, all) : limited;
+  };
+  Expr none = b.number(0), all = countSteps(streamedSize());
   if (!view.visibleKeys)
-    return {none, countSteps(streamedSize())};
+    return {none, all};
   if (!plan.isTransposed) {
     Expr last = atMost(firstOwn + (plan.countRows() - 1), ownSize() - 1);
-    return {none, countSteps(atMost(streamedSize(), countVisible(last)))};
+    return {none, ifLimited(countSteps(atMost(streamedSize(), countVisible(last))), all)};
   }
   // Query i sees the keys before i + count: the first one that sees key `firstOwn` is firstOwn - count + 1.
   AffineExpr query = getAffineDimExpr(view.queries, b.getContext());
   auto count = dyn_cast<AffineConstantExpr>(
       simplifyAffineExpr(view.visibleKeys->getResult(0) - query, view.sizes.size(), 0));
-  Expr first = count ? atLeast(firstOwn + double(1 - count.getValue()), 0) / plan.step : none;
-  return {first, countSteps(streamedSize())};
+  if (!count)
+    return {none, all};
+  return {ifLimited(atLeast(firstOwn + double(1 - count.getValue()), 0) / plan.step, none), all};
 }
 
 /// Waits until all copies are in shared memory, and all threads are here.
@@ -132,6 +146,7 @@ SmallVector<Value> AttentionKernel::computeStep(Expr step, ValueRange carried) {
         value = (b.expr(value) * b.expr(factor)).getValue();
   }
   MutableArrayRef<Value> sums = next;
+  addToRowSums(values, sums.take_back(2 * plan.rowSums.size()));
   if (plan.usesWgmma) {
     accumulateByGroup(values, stage, sums);
     return next;
@@ -268,6 +283,22 @@ void AttentionKernel::storeScores(const AttentionResult &result, unsigned row, A
   });
 }
 
+/// Stores the sum of one own row, of which four lanes have a part each.
+void AttentionKernel::storeRowSum(const AttentionRowSum &rowSum, unsigned row, Expr sum) {
+  for (int64_t lanes : {1, 2})
+    sum = sum + b.fromLane(sum, lanes);
+  const AttentionTensor &out = view.outs[rowSum.out];
+  Type element = out.getElementType();
+  Indices indices = outer;
+  indices[ownDim] = ownRow(row);
+  b.when((b.lane() % 4 == 0) & (ownRow(row) < ownSize()), [&] {
+    Value value = sum.getValue();
+    if (!element.isF32())
+      value = arith::TruncFOp::create(b, element, value);
+    b.store(b.expr(value), getAddress(b, out, indices));
+  });
+}
+
 void AttentionKernel::store(ArrayRef<Value> sums) {
   for (const AttentionResult &result : plan.results) {
     for (unsigned row = 0; row < 2; ++row)
@@ -277,6 +308,9 @@ void AttentionKernel::store(ArrayRef<Value> sums) {
         storeRow(result, row, sums.take_front(countSums(result)));
     sums = sums.drop_front(countSums(result));
   }
+  for (auto [number, rowSum] : llvm::enumerate(plan.rowSums))
+    for (unsigned row = 0; row < 2; ++row)
+      storeRowSum(rowSum, row, b.expr(sums[number * 2 + row]));
 }
 
 void AttentionKernel::build() {

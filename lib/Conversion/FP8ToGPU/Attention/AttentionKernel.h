@@ -17,9 +17,9 @@
 // scores, from shared memory itself; what threads hold is the same.
 //
 // Shared memory: the tile of own rows, then two stages of streamed rows, which cp.async fills one step ahead,
-// or one stage where a block has one step or no room for two. A row takes an odd number of chunks of 16 bytes, so that the same
-// chunk of 8 neighbouring rows is in different banks; for wgmma rows have 128 bytes, and chunk c of row r is
-// at place c ^ r % 8.
+// or one stage where a block has one step or no room for two. A row takes an odd number of chunks of 16
+// bytes, so that the same chunk of 8 neighbouring rows is in different banks; for wgmma rows have 128 bytes,
+// and chunk c of row r is at place c ^ r % 8.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_ATTENTION_ATTENTIONKERNEL_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_ATTENTION_ATTENTIONKERNEL_H
@@ -35,6 +35,12 @@ struct AttentionResult {
   unsigned streamed; ///< the number of the streamed operand; not read where the plan is of scores
 };
 
+/// A number of each own row: the sum over the streamed rows of value `code` that the code yields.
+struct AttentionRowSum {
+  unsigned out; ///< the number of the result
+  unsigned code;
+};
+
 /// The results of a kernel, and how it divides the work.
 struct AttentionPlan {
   /// Own rows are keys.
@@ -44,10 +50,11 @@ struct AttentionPlan {
   /// gradients.
   llvm::SmallVector<unsigned> own, streamed;
   llvm::SmallVector<AttentionResult> results;
+  llvm::SmallVector<AttentionRowSum> rowSums; ///< of no forward kernel
   /// Outer dimensions besides the queries: one block for each index, and those that a block sums over.
   llvm::SmallVector<unsigned> gridDims, loopDims;
-  int64_t warps = 8; ///< 16 own rows each
-  int64_t step = 64; ///< streamed rows at a time, a multiple of 16
+  int64_t warps = 8;  ///< 16 own rows each
+  int64_t step = 64;  ///< streamed rows at a time, a multiple of 16
   int64_t stages = 2; ///< steps of streamed rows that shared memory has at once; 1 where `isOfScores`
   /// The own rows stay in registers as the left operand of the scores.
   bool keepsOwn = false;
@@ -110,9 +117,11 @@ private:
   Values computeStep(Expr step, mlir::ValueRange carried);
   std::pair<Expr, Expr> findSteps();
   Expr countVisible(Expr query);
+  Expr isLimited();
   void store(llvm::ArrayRef<mlir::Value> sums);
   void storeRow(const AttentionResult &result, unsigned row, llvm::ArrayRef<mlir::Value> sums);
   void storeScores(const AttentionResult &result, unsigned row, llvm::ArrayRef<mlir::Value> sums);
+  void storeRowSum(const AttentionRowSum &rowSum, unsigned row, Expr sum);
   Values begin();
 
   // AttentionTiles.cpp: shared memory and matmuls.
@@ -134,6 +143,7 @@ private:
   llvm::SmallVector<Values> runCode(Expr step, llvm::ArrayRef<Values> products);
   llvm::SmallVector<Values> runCells(Expr firstStreamed, llvm::ArrayRef<Values> products, bool inside);
   Values normalize(llvm::ArrayRef<mlir::Value> scores, llvm::MutableArrayRef<mlir::Value> carried);
+  void addToRowSums(llvm::ArrayRef<Values> values, llvm::MutableArrayRef<mlir::Value> sums);
   void scale(llvm::MutableArrayRef<mlir::Value> sums, llvm::ArrayRef<Expr> factors);
   void finish(llvm::MutableArrayRef<mlir::Value> carried);
   void storeStatistics(unsigned row, Expr largest, Expr sum);

@@ -231,9 +231,15 @@ bool fp8::lowerOnlineAttentionGrad(OpBuilder &builder, OnlineAttentionGradOp op,
   ofQuery.streamed = {1, 2};
   ofQuery.results = {{/*out=*/0, /*code=*/1, /*streamed=*/0}};
   divideDims(view, view.outs[0], ofQuery);
+  auto hasKeys = [&](unsigned i) { return view.outs[i].map.isFunctionOfDim(view.keys); };
+  for (unsigned i = OnlineAttentionGradOp::kNumMainResults; i < view.outs.size(); ++i)
+    if (!hasKeys(i))
+      ofQuery.rowSums.push_back({/*out=*/i, /*code=*/i - 1});
   launchPlan(builder, view, ofQuery, "attention_query_grad", {0, 1, 3}, arguments, context);
 
   for (unsigned i = OnlineAttentionGradOp::kNumMainResults; i < view.outs.size(); ++i) {
+    if (!hasKeys(i))
+      continue;
     AttentionPlan ofScores;
     ofScores.isOfScores = true;
     ofScores.own = ofQuery.own;

@@ -19,6 +19,8 @@ SmallVector<unsigned> AttentionKernel::findNeededValues() const {
   llvm::SmallSetVector<unsigned, 2> needed;
   for (const AttentionResult &result : plan.results)
     needed.insert(result.code);
+  for (const AttentionRowSum &rowSum : plan.rowSums)
+    needed.insert(rowSum.code);
   if (plan.isForward && !code.isOne(1))
     needed.insert(1);
   SmallVector<unsigned> sorted = needed.takeVector();
@@ -28,6 +30,15 @@ SmallVector<unsigned> AttentionKernel::findNeededValues() const {
 
 /// Returns whether value number `i` of those that a thread has of two own rows is of this one.
 static bool isOfRow(unsigned i, unsigned row) { return i % 4 / 2 == row; }
+
+/// Adds the values of a step to the sums of two rows, each those of the lane's own columns.
+void AttentionKernel::addToRowSums(ArrayRef<Values> values, MutableArrayRef<Value> sums) {
+  for (auto [number, rowSum] : llvm::enumerate(plan.rowSums))
+    for (auto [cell, value] : llvm::enumerate(values[rowSum.code])) {
+      Value &sum = sums[number * 2 + cell % 4 / 2];
+      sum = (b.expr(sum) + b.expr(value)).getValue();
+    }
+}
 
 /// Runs the code on all cells. Where rows are beyond the last streamed one, the score is -∞ in the forward
 /// kernel, and all values are 0 in the others; with `inside` there are none.

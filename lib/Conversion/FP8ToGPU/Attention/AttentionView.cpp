@@ -95,7 +95,7 @@ template <typename Op>
 AttentionView::AttentionView(OpBuilder &host, Op op, KernelArguments &arguments)
     : op(op), dims(op.getAttentionDims()), keys(dims.keys.front()), depth(dims.depth.front()),
       width(dims.width.front()), code(&op.getCode()), visibleKeys(op.getVisibleKeys()),
-      sites(op.getSitesAttr()) {
+      visibleIf(op.getVisibleIf()), sites(op.getSitesAttr()) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   SmallVector<AffineMap> ofKeys{maps[1], maps[2]}, outMaps = op.getOutMaps(), further;

@@ -66,6 +66,7 @@ struct AttentionView {
   llvm::SmallVector<AttentionTensor> inputs, outs;
   mlir::Region *code; ///< of one score
   std::optional<mlir::AffineMap> visibleKeys;
+  std::optional<uint64_t> visibleIf; ///< the input on which `visibleKeys` depends
   mlir::ArrayAttr sites;
 
 private:

@@ -143,6 +143,14 @@ LogicalResult verifyGradientMaps(Op op, const AttentionDims &dims) {
 template <typename Op>
 LogicalResult verifyVisibleKeys(Op op, const AttentionDims &dims, ArrayRef<int64_t> ranges) {
   std::optional<AffineMap> map = op.getVisibleKeys();
+  std::optional<uint64_t> condition = op.getVisibleIf();
+  if (condition && !map)
+    return op.emitOpError("has `visible_if` without `visible_keys`");
+  if (condition && (*condition >= op.getInputs().size() ||
+                    !getElementTypeOrSelf(op.getInputs()[*condition]).isInteger(1) ||
+                    op.getInputMaps()[*condition].getNumResults() != 0))
+    return op.emitOpError() << "`visible_if` is " << *condition << ", and must be the number of an input "
+                            << "that is one i1";
   if (!map)
     return success();
   bool isOfRow = map->getNumDims() == op.getIndexingMapsArray()[0].getNumDims() &&

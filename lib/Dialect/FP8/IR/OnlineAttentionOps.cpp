@@ -135,12 +135,9 @@ LogicalResult OnlineAttentionGradOp::verify() {
       },
       [&](const AttentionDims &dims, ArrayRef<int64_t>) -> LogicalResult {
         unsigned numFurther = getOuts().size() - kNumMainResults;
-        for (unsigned i = kNumMainResults; i < getOuts().size(); ++i) {
-          if (!getOutMaps()[i].isFunctionOfDim(dims.keys.front()))
-            return emitOpError() << "result " << i << " must have the dimension of keys";
+        for (unsigned i = kNumMainResults; i < getOuts().size(); ++i)
           if (!isa<FloatType>(getElementTypeOrSelf(getOuts()[i])))
             return emitOpError() << "result " << i << " must be of floats";
-        }
         return verifyCode(*this, "elements", dims, numFurther,
                           "the index of the row in each outer dimension and of the key, the score, the "
                           "gradient of the probability, and the element of each input");

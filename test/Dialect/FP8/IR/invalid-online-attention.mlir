@@ -218,14 +218,50 @@ func.func @one_element(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<
 
 // -----
 
-func.func @further_result(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<8x24xbf16>, %do: tensor<4x24xbf16>, %x: tensor<4xf32>) {
-  // expected-error@+1 {{result 3 must have the dimension of keys}}
+func.func @no_input(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<8x24xbf16>, %o: tensor<4x24xbf16>) {
+  // expected-error@+1 {{`sink` is input 0, and there are 0}}
+  %r = fp8.online_attention ins(%q, %k, %v : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>) outs(%o : tensor<4x24xbf16>)
+      {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>], sink = 0 : i64} score {
+    ^bb0(%i: index, %j: index, %s: f32):
+      fp8.yield %s, %s : f32, f32
+  } -> tensor<4x24xbf16>
+  return
+}
+
+// -----
+
+func.func @sink_of_bf16(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<8x24xbf16>, %o: tensor<4x24xbf16>, %x: tensor<4xbf16>) {
+  // expected-error@+1 {{`sink` must be an input of f32}}
+  %r = fp8.online_attention ins(%q, %k, %v : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>) row_ins(%x : tensor<4xbf16>) outs(%o : tensor<4x24xbf16>)
+      {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i)>, affine_map<(i, j, d, e) -> (i, e)>], sink = 0 : i64} score {
+    ^bb0(%i: index, %j: index, %s: f32, %x0: bf16):
+      fp8.yield %s, %s : f32, f32
+  } -> tensor<4x24xbf16>
+  return
+}
+
+// -----
+
+func.func @sink_of_keys(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<8x24xbf16>, %o: tensor<4x24xbf16>, %x: tensor<8xf32>) {
+  // expected-error@+1 {{`sink` must be an input without a dimension of keys}}
+  %r = fp8.online_attention ins(%q, %k, %v : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>) row_ins(%x : tensor<8xf32>) outs(%o : tensor<4x24xbf16>)
+      {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (j)>, affine_map<(i, j, d, e) -> (i, e)>], sink = 0 : i64} score {
+    ^bb0(%i: index, %j: index, %s: f32, %x0: f32):
+      fp8.yield %s, %s : f32, f32
+  } -> tensor<4x24xbf16>
+  return
+}
+
+// -----
+
+func.func @further_result(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<8x24xbf16>, %do: tensor<4x24xbf16>, %x: tensor<4xi32>) {
+  // expected-error@+1 {{result 3 must be of floats}}
   %r:4 = fp8.online_attention_grad ins(%q, %k, %v, %do : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4x24xbf16>)
-      outs(%q, %k, %v, %x : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4xf32>)
+      outs(%q, %k, %v, %x : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4xi32>)
       {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>, affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i)>]} elements {
     ^bb0(%i: index, %j: index, %s: f32, %g: f32):
-      fp8.yield %s, %g : f32, f32
-  } -> tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4xf32>
+      fp8.yield %s, %g, %s : f32, f32, f32
+  } -> tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>, tensor<4xi32>
   return
 }
 

@@ -105,7 +105,8 @@ def FP8_AttentionOp : FP8_RowAttentionOp<"attention"> {
     `visible_keys`: how many keys a row sees at most, counted from the first one: `(b, h, i, j, d) -> (i + 1)` under a
     causal mask. It states that the keys behind take no part in the row while all scores are within ±2^24: they
     change no reduction, and the row is zero there. So code may leave them out. Where a sum underflows, that may turn
-    -0 into +0 or the other way round.
+    -0 into +0 or the other way round. `visible_if`: the number of an input, one i1; the statement holds only where that
+    is true, as for a bias that nothing bounds when the program is compiled.
 
     Preconditions: maps of query, key, value and output are projected permutations; the map of an input has key
     dimensions as they are, and functions of outer dimensions; sizes of one dimension agree.
@@ -164,7 +165,7 @@ def FP8_AttentionOp : FP8_RowAttentionOp<"attention"> {
   let arguments = (ins FP8_FloatTensor:$query, FP8_FloatTensor:$key, FP8_FloatTensor:$value,
     Variadic<AnyRankedTensor>:$inputs, Variadic<AnyRankedTensor>:$outs,
     AffineMapArrayAttr:$indexing_maps, OptionalAttr<FP8_MatmulSites>:$sites,
-    OptionalAttr<AffineMapAttr>:$visible_keys);
+    OptionalAttr<AffineMapAttr>:$visible_keys, OptionalAttr<I64Attr>:$visible_if);
   let assemblyFormat = [{
     `ins` `(` $query `,` $key `,` $value `:` type($query) `,` type($key) `,` type($value) `)`
     (`row_ins` `(` $inputs^ `:` type($inputs) `)`)?
@@ -264,7 +265,7 @@ def FP8_AttentionGradOp : FP8_RowAttentionOp<"attention_grad"> {
   let arguments = (ins FP8_FloatTensor:$query, FP8_FloatTensor:$key, FP8_FloatTensor:$value,
     FP8_FloatTensor:$output_grad, Variadic<AnyRankedTensor>:$inputs, Variadic<AnyRankedTensor>:$outs,
     AffineMapArrayAttr:$indexing_maps, OptionalAttr<FP8_MatmulSites>:$sites,
-    OptionalAttr<AffineMapAttr>:$visible_keys);
+    OptionalAttr<AffineMapAttr>:$visible_keys, OptionalAttr<I64Attr>:$visible_if);
   let assemblyFormat = [{
     `ins` `(` $query `,` $key `,` $value `,` $output_grad `:`
               type($query) `,` type($key) `,` type($value) `,` type($output_grad) `)`

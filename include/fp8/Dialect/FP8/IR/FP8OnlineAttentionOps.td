@@ -42,7 +42,8 @@ def FP8_OnlineAttentionOp : FP8_AttentionBaseOp<"online_attention"> {
     part in m and in l as the score of one more key, which has no value (G. Xiao et al., "Efficient streaming language
     models with attention sinks", 2023; learned in gpt-oss, 2025).
 
-    `visible_keys`: as in `fp8.attention`: keys behind are not read, so that a NaN or infinity there reaches no result.
+    `visible_keys`, `visible_if`: as in `fp8.attention`: keys behind are not read, so that a NaN or infinity there
+    reaches no result.
 
     Preconditions: as for `fp8.attention`; query, key and value are bf16 or f16, all of one type; depth and width are
     static multiples of 8, at most 256 (a target's kernels decide).
@@ -76,8 +77,8 @@ def FP8_OnlineAttentionOp : FP8_AttentionBaseOp<"online_attention"> {
   let arguments = (ins FP8_FloatShaped:$query, FP8_FloatShaped:$key, FP8_FloatShaped:$value,
     Variadic<FP8_Shaped>:$inputs, Variadic<FP8_Shaped>:$outs,
     AffineMapArrayAttr:$indexing_maps, OptionalAttr<FP8_MatmulSites>:$sites,
-    OptionalAttr<AffineMapAttr>:$visible_keys, OptionalAttr<I64Attr>:$sink, UnitAttr:$base_two,
-    UnitAttr:$zero_empty_rows);
+    OptionalAttr<AffineMapAttr>:$visible_keys, OptionalAttr<I64Attr>:$visible_if, OptionalAttr<I64Attr>:$sink,
+    UnitAttr:$base_two, UnitAttr:$zero_empty_rows);
   let builders = [OpBuilder<(ins "::mlir::ValueRange":$operands, "::mlir::ValueRange":$inputs,
       "::mlir::ValueRange":$outs, "::llvm::ArrayRef<::mlir::AffineMap>":$maps, "::mlir::ArrayAttr":$sites,
       "::mlir::AffineMapAttr":$visible_keys, "bool":$base_two, "bool":$zero_empty_rows)>];
@@ -109,7 +110,7 @@ def FP8_OnlineAttentionGradOp : FP8_AttentionBaseOp<"online_attention_grad"> {
         query_grad = Σ D · key                    (over keys)
         key_grad = Σ D · query                    (over queries)
         value_grad = Σ P · output_grad            (over queries)
-        further… = Σ F                            (over outer dimensions that the result's map lacks)
+        further… = Σ F                            (over keys or outer dimensions that the result's map lacks)
 
     with dimensions, maps and sums as in `fp8.attention_grad`, but one dimension each of keys, depth and width, and one
     outer dimension or several that neither key nor value has. Sums have any order that is the same in every run; P and
@@ -121,14 +122,15 @@ def FP8_OnlineAttentionGradOp : FP8_AttentionBaseOp<"online_attention_grad"> {
     result. It reduces nothing: all that is the same for a row is an input.
 
     A further result has keys and queries, and is summed over the other outer dimensions that it lacks: the gradient of
-    a bias for all batches. Its sums are in f32, and rounded to its type once.
+    a bias for all batches. Or it has all outer dimensions, and is summed over the keys: a number of each row, as the
+    gradient of a sink needs one. Its sums are in f32, and rounded to its type once.
 
-    `visible_keys`: as in `fp8.attention_grad`: keys behind are not read.
+    `visible_keys`, `visible_if`: as in `fp8.attention_grad`: keys behind are not read.
 
     Preconditions: as for `fp8.online_attention`; each gradient has the dimensions of its tensor; one outer dimension or
     more that neither key nor value, nor their gradients, have, and that all further results have.
 
-    Becomes: on a GPU, two kernels or three, and one for each further result (`convert-fp8-to-gpu`).
+    Becomes: on a GPU, two kernels or three, and one for each further result with keys (`convert-fp8-to-gpu`).
 
     Example:
     ```mlir
@@ -155,7 +157,7 @@ def FP8_OnlineAttentionGradOp : FP8_AttentionBaseOp<"online_attention_grad"> {
   let arguments = (ins FP8_FloatShaped:$query, FP8_FloatShaped:$key, FP8_FloatShaped:$value,
     FP8_FloatShaped:$output_grad, Variadic<FP8_Shaped>:$inputs, Variadic<FP8_Shaped>:$outs,
     AffineMapArrayAttr:$indexing_maps, OptionalAttr<FP8_MatmulSites>:$sites,
-    OptionalAttr<AffineMapAttr>:$visible_keys);
+    OptionalAttr<AffineMapAttr>:$visible_keys, OptionalAttr<I64Attr>:$visible_if);
   let builders = [OpBuilder<(ins "::mlir::ValueRange":$operands, "::mlir::ValueRange":$inputs,
       "::mlir::ValueRange":$outs, "::llvm::ArrayRef<::mlir::AffineMap>":$maps, "::mlir::ArrayAttr":$sites,
       "::mlir::AffineMapAttr":$visible_keys)>];

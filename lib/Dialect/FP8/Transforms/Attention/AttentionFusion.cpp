@@ -6,6 +6,7 @@
 
 #include "AttentionFusion.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/Magnitude.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -250,9 +251,37 @@ ArrayAttr AttentionFusion::describeBackward() const {
        describe(parts->keyGrad.matmul, !isSwapped(parts->keyGrad.matmul, parts->query.tensor))});
 }
 
-/// Returns `visible_keys` of an operation, by the index of queries; null if each row may see all keys.
-AffineMapAttr AttentionFusion::limitKeys(ArrayRef<const CodeNode *> matmuls,
-                                         ArrayRef<const CodeNode *> outputs) {
+/// Builds the condition that all floats of `tensors` are numbers within ±kMostScore.
+Operand AttentionFusion::buildBounds(ArrayRef<Value> tensors) {
+  Location loc = site.output->getLoc();
+  SmallVector<Value> numbers;
+  for (Value tensor : tensors) {
+    Value &magnitude = magnitudes[tensor];
+    if (!magnitude) {
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPointAfterValue(tensor);
+      magnitude = buildMagnitude(rewriter, loc, tensor);
+    }
+    numbers.push_back(magnitude);
+  }
+  Value empty = tensor::EmptyOp::create(rewriter, loc, ArrayRef<int64_t>(), rewriter.getI1Type());
+  SmallVector<AffineMap> maps(numbers.size() + 1, AffineMap::get(rewriter.getContext()));
+  auto all = linalg::GenericOp::create(
+      rewriter, loc, empty.getType(), numbers, empty, maps, ArrayRef<utils::IteratorType>(),
+      [](OpBuilder &inside, Location at, ValueRange elements) {
+        Value most = arith::ConstantOp::create(inside, at, inside.getF32FloatAttr(kMostScore)), holds;
+        for (Value element : elements.drop_back()) {
+          Value own = arith::CmpFOp::create(inside, at, arith::CmpFPredicate::OLE, element, most);
+          holds = holds ? arith::AndIOp::create(inside, at, holds, own).getResult() : own;
+        }
+        linalg::YieldOp::create(inside, at, holds);
+      });
+  return {all.getResult(0), toMap({})};
+}
+
+/// Finds `visible_keys` of an operation, by the index of queries.
+AttentionFusion::KeyLimit AttentionFusion::limitKeys(ArrayRef<const CodeNode *> matmuls,
+                                                     ArrayRef<const CodeNode *> outputs) {
   if (site.keys.size() != 1)
     return {};
   SmallVector<unsigned> queries =
@@ -271,7 +300,11 @@ AffineMapAttr AttentionFusion::limitKeys(ArrayRef<const CodeNode *> matmuls,
   if (!visible || (storesRow && !isOnline))
     return {};
   hidden = visible;
-  return AffineMapAttr::get(toMap(getAffineDimExpr(visible->row, rewriter.getContext()) + visible->count));
+  KeyLimit limit{
+      AffineMapAttr::get(toMap(getAffineDimExpr(visible->row, rewriter.getContext()) + visible->count)), {}};
+  if (!visible->bounded.empty())
+    limit.condition = buildBounds(visible->bounded);
+  return limit;
 }
 
 void AttentionFusion::Operands::addInput(const Operand &input) {
@@ -340,8 +373,10 @@ void AttentionFusion::build(ArrayRef<Operand> operands, RowsPlan &plan, ArrayRef
                             ArrayAttr sites) {
   Location loc = rewriter.getInsertionPoint()->getLoc();
   Operands all = gather(operands, plan.inputs, results);
-  auto op = Op::create(rewriter, loc, all.tensors, all.inputs, all.outs, all.maps, sites,
-                       limitKeys(plan.getMatmuls(), plan.getOutputs()));
+  KeyLimit limit = limitKeys(plan.getMatmuls(), plan.getOutputs());
+  if (limit.condition)
+    all.addInput(*limit.condition);
+  auto op = Op::create(rewriter, loc, all.tensors, all.inputs, all.outs, all.maps, sites, limit.visible);
   auto shape = cast<RankedTensorType>(site.probabilities.getType()).getShape();
   SmallVector<int64_t> rowShape = llvm::map_to_vector(site.keys, [&](unsigned key) { return shape[key]; });
   SmallVector<Type> types(parts->dims.outer.size(), rewriter.getIndexType());
@@ -354,6 +389,10 @@ void AttentionFusion::build(ArrayRef<Operand> operands, RowsPlan &plan, ArrayRef
         part.push_back(shape[dim.getPosition()]);
     Type element = getElementTypeOrSelf(input.tensor);
     types.push_back(part.empty() ? element : Type(RankedTensorType::get(part, element)));
+  }
+  if (limit.condition) {
+    op.setVisibleIf(all.inputs.size() - 1);
+    types.push_back(rewriter.getI1Type());
   }
   OpBuilder::InsertionGuard guard(rewriter);
   Block *block = rewriter.createBlock(&op.getRows(), {}, types, SmallVector<Location>(types.size(), loc));

@@ -55,9 +55,14 @@ private:
   mlir::Attribute describe(MatmulOp matmul, bool isSwapped) const;
   mlir::ArrayAttr describeForward() const;
   mlir::ArrayAttr describeBackward() const;
+  /// `visible_keys` of an operation, null if each row may see all keys, and its condition, if it has one.
+  struct KeyLimit {
+    mlir::AffineMapAttr visible;
+    std::optional<Operand> condition;
+  };
   /// `matmuls` are nodes that code reads, `outputs` what it computes.
-  mlir::AffineMapAttr limitKeys(mlir::ArrayRef<const CodeNode *> matmuls,
-                                mlir::ArrayRef<const CodeNode *> outputs);
+  KeyLimit limitKeys(mlir::ArrayRef<const CodeNode *> matmuls, mlir::ArrayRef<const CodeNode *> outputs);
+  Operand buildBounds(mlir::ArrayRef<mlir::Value> tensors);
   Operand makeRowsContiguous(const RowInput &input);
   Operands gather(mlir::ArrayRef<Operand> operands, mlir::ArrayRef<RowInput> inputs,
                   mlir::ArrayRef<Operand> results);
@@ -100,7 +105,8 @@ private:
   /// gradient of a sink.
   mlir::SmallVector<mlir::Value> gradientStatistics;
   mlir::SmallVector<const CodeNode *> gradientStatisticNodes;
-  std::optional<VisibleKeys> hidden; ///< what a mask leaves visible, if there is one
+  llvm::DenseMap<mlir::Value, mlir::Value> magnitudes; ///< of tensors whose bounds are checked
+  std::optional<VisibleKeys> hidden;                   ///< what a mask leaves visible, if there is one
 };
 
 } // namespace fp8::detail

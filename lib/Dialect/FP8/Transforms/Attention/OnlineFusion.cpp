@@ -175,6 +175,7 @@ OnlineAttentionOp AttentionFusion::buildOnlineForward(MutableArrayRef<Operand> n
   Operands all = gather(online->getOperands().take_front(3), online->getScore().inputs, results);
   if (sink)
     all.addInput(*sink);
+  std::optional<uint64_t> sinkNumber = sink ? std::optional<uint64_t>(all.inputs.size() - 1) : std::nullopt;
   SmallVector<Kind> further;
   SmallVector<std::optional<unsigned>> positions; // among the results
   for (Kind kind : {Kind::maximum, Kind::sum}) {
@@ -191,11 +192,15 @@ OnlineAttentionOp AttentionFusion::buildOnlineForward(MutableArrayRef<Operand> n
   }
   SmallVector<const CodeNode *> outputs{site.probability};
   outputs.append(statisticNodes);
-  auto op = OnlineAttentionOp::create(rewriter, loc, all.tensors, all.inputs, all.outs, all.maps,
-                                      describeForward(), limitKeys(site.raw, outputs), site.form.isBaseTwo,
-                                      online->hasZeroEmptyRows());
-  if (sink)
-    op.setSink(all.inputs.size() - 1);
+  KeyLimit limit = limitKeys(site.raw, outputs);
+  if (limit.condition)
+    all.addInput(*limit.condition);
+  auto op =
+      OnlineAttentionOp::create(rewriter, loc, all.tensors, all.inputs, all.outs, all.maps, describeForward(),
+                                limit.visible, site.form.isBaseTwo, online->hasZeroEmptyRows());
+  op.setSink(sinkNumber);
+  if (limit.condition)
+    op.setVisibleIf(all.inputs.size() - 1);
   online->writeScore(rewriter, addBlock(op.getScore(), /*hasKey=*/true, /*numFloats=*/1, all.inputs));
   if (all.outs.size() > 1)
     online->writeStatistics(rewriter, addBlock(op.getStatistics(), /*hasKey=*/false, /*numFloats=*/2, {}),
@@ -215,10 +220,16 @@ OnlineAttentionGradOp AttentionFusion::buildOnlineBackward(ArrayRef<Operand> num
   for (const Operand &number : numbers)
     if (number.tensor)
       all.addInput(number);
+  if (online->sumsProducts())
+    all.addOut(buildRowTensor());
   const CodeNode *matmuls[] = {site.raw, parts->probabilityGradNode};
-  auto op =
-      OnlineAttentionGradOp::create(rewriter, firstGradient->getLoc(), all.tensors, all.inputs, all.outs,
-                                    all.maps, describeBackward(), limitKeys(matmuls, plan.getOutputs()));
+  KeyLimit limit = limitKeys(matmuls, plan.getOutputs());
+  if (limit.condition)
+    all.addInput(*limit.condition);
+  auto op = OnlineAttentionGradOp::create(rewriter, firstGradient->getLoc(), all.tensors, all.inputs,
+                                          all.outs, all.maps, describeBackward(), limit.visible);
+  if (limit.condition)
+    op.setVisibleIf(all.inputs.size() - 1);
   online->writeElements(rewriter, addBlock(op.getElements(), /*hasKey=*/true, /*numFloats=*/2, all.inputs));
   return op;
 }
@@ -232,6 +243,8 @@ void AttentionFusion::buildOnline() {
     if (online->readsInBackward(Kind::product))
       numbers[2] = buildProduct(forwardOp->getResult(0));
     backwardOp = buildOnlineBackward(numbers);
+    if (online->sumsProducts())
+      numbers[2] = {backwardOp->getResults().back(), backwardOp.getOutMaps().back()};
     for (unsigned number : llvm::seq<unsigned>(gradientStatistics.size()))
       buildGradientStatistic(number, numbers);
     replace(getBackwardResults(), backwardOp);

@@ -41,9 +41,9 @@ std::string OnlinePlan::plan() {
     return reason;
   if (!parts.hasGradients)
     return "";
-  if (std::string reason = planBackward(); !reason.empty())
+  if (std::string reason = planGradientStatistics(); !reason.empty())
     return reason;
-  return planGradientStatistics();
+  return planBackward();
 }
 
 //===----------------------------------------------------------------------===//
@@ -158,6 +158,11 @@ std::string OnlinePlan::explainReductions(const Reductions &found, Kind last, St
   return "";
 }
 
+bool OnlinePlan::sumsProducts() const {
+  return llvm::any_of(rowGradientReductions,
+                      [](const auto &reduction) { return reduction.second.kind == Kind::product; });
+}
+
 bool OnlinePlan::readsInBackward(Kind kind) const {
   auto all = llvm::concat<const Reductions::value_type>(gradientReductions, rowGradientReductions);
   return llvm::any_of(all, [&](const auto &reduction) {
@@ -208,6 +213,8 @@ std::string OnlinePlan::planStatistics() {
 std::string OnlinePlan::planBackward() {
   SmallVector<const CodeNode *> outputs{parts.valueRow, parts.scoreGradRow};
   llvm::append_range(outputs, parts.furtherRows);
+  if (sumsProducts())
+    outputs.push_back(site.probability);
   SmallVector<const CodeNode *> given{site.raw, parts.probabilityGradNode};
   RowsPlan from(*site.code, site.keys, given, outputs);
   auto explain = [&] { return explainReductions(gradientReductions, Kind::product, "its backward pass"); };
@@ -379,5 +386,8 @@ void OnlinePlan::writeElements(OpBuilder &builder, Block *block) const {
   SmallVector<Value> yielded{writeProduct(builder, loc, d, factors[0])};
   for (const CodeNode *further : parts.furtherRows)
     yielded.push_back(writer.write(further));
+  if (sumsProducts())
+    yielded.push_back(arith::MulFOp::create(builder, loc, writer.write(site.probability),
+                                            block->getArgument(dims.size() + 1)));
   YieldOp::create(builder, loc, p, yielded);
 }

@@ -37,6 +37,10 @@ public:
   const RowsPlan &getSink() const { return sink; }
   const RowsPlan &getGradientStatistics() const { return *rowGradients; }
   bool hasZeroEmptyRows() const { return rows->getEmptyRows() == EmptyRows::zero; }
+  /// Returns whether a gradient statistic reads the sum of probabilities times gradients. The backward
+  /// operation computes it for that: the sum of the output times its gradient, which the gradients of scores
+  /// are made with, has the error of the output's rounding.
+  bool sumsProducts() const;
   /// Returns whether the backward pass reads a number of the row of this kind.
   bool readsInBackward(Kind kind) const;
   /// Returns the statistic of the program that is exactly this number; nothing if none is.

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <numeric>
 
 namespace fp8 {
 #define GEN_PASS_DEF_DIVIDECONCATENATIONS
@@ -53,11 +54,15 @@ private:
   bool addSources(Value value, unsigned dim);
   std::optional<unsigned> findPart(tensor::ExtractSliceOp slice, unsigned dim) const;
 
+  int64_t getStart(unsigned part) const {
+    return std::accumulate(sizes.begin(), sizes.begin() + part, int64_t(0));
+  }
   Value getPart(RewriterBase &rewriter, Value value, unsigned dim, unsigned part);
   Value slicePart(RewriterBase &rewriter, Value value, unsigned dim, unsigned part);
   Operation *clonePart(RewriterBase &rewriter, linalg::LinalgOp op, unsigned loop, unsigned part,
                        ValueRange inits);
-  Value addUnit(RewriterBase &rewriter, linalg::LinalgOp op, unsigned loop, unsigned part, Value init);
+  SmallVector<Value> addUnit(RewriterBase &rewriter, linalg::LinalgOp op, unsigned loop, unsigned part,
+                             ValueRange inits);
   void divideReduction(RewriterBase &rewriter, linalg::LinalgOp op, unsigned loop);
   void divideSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice, unsigned dim);
 
@@ -68,6 +73,7 @@ private:
   llvm::MapVector<Operation *, unsigned> slices;          ///< with the dimension
   llvm::DenseSet<std::pair<Value, unsigned>> seenSources; ///< whose concatenations have been added
   llvm::DenseMap<std::pair<Value, unsigned>, Value> parts;
+  llvm::SetVector<Operation *> copied; ///< operands first
 };
 } // namespace
 
@@ -111,11 +117,6 @@ std::optional<unsigned> Group::findPart(tensor::ExtractSliceOp slice, unsigned d
   return std::nullopt;
 }
 
-/// Returns whether the code of an operation has no index of its iteration.
-static bool readsNoIndex(linalg::LinalgOp op) {
-  return !op->getRegion(0).walk([](linalg::IndexOp) { return WalkResult::interrupt(); }).wasInterrupted();
-}
-
 bool Group::addOperation(linalg::LinalgOp op, unsigned loop) {
   bool isReduction = op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;
   auto &known = isReduction ? reductions : operations;
@@ -125,7 +126,7 @@ bool Group::addOperation(linalg::LinalgOp op, unsigned loop) {
   bool isOnElements = llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
     return map.isProjectedPermutation(/*allowZeroInResults=*/true);
   });
-  if (!isOnElements || !readsNoIndex(op))
+  if (!isOnElements)
     return false;
   if (isReduction)
     for (auto [other, kind, size] : llvm::enumerate(op.getIteratorTypesArray(), op.getStaticLoopRanges()))
@@ -188,10 +189,7 @@ Value Group::slicePart(RewriterBase &rewriter, Value value, unsigned dim, unsign
   DenseElementsAttr elements;
   if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
     return arith::ConstantOp::create(rewriter, loc, elements.resizeSplat(resize(value, dim, sizes[part])));
-  int64_t start = 0;
-  for (unsigned before = 0; before < part; ++before)
-    start += sizes[before];
-  offsets[dim] = rewriter.getIndexAttr(start);
+  offsets[dim] = rewriter.getIndexAttr(getStart(part));
   all[dim] = rewriter.getIndexAttr(sizes[part]);
   return tensor::ExtractSliceOp::create(rewriter, loc, value, offsets, all, strides);
 }
@@ -218,7 +216,7 @@ Value Group::getPart(RewriterBase &rewriter, Value value, unsigned dim, unsigned
                   : AffineDimExpr(nullptr);
   bool isMember = op && operations.contains(op);
   // What depends on no concatenation is computed on parts, too, unless that is more than code on elements.
-  if (!loop || (!isMember && (op.getNumReductionLoops() != 0 || !readsNoIndex(op))))
+  if (!loop || (!isMember && op.getNumReductionLoops() != 0))
     return parts[key] = slicePart(rewriter, value, dim, part);
   Operation *clone = clonePart(rewriter, op, loop.getPosition(), part, op.getDpsInits());
   for (auto [old, own] : llvm::zip_equal(op->getResults(), clone->getResults()))
@@ -250,56 +248,79 @@ Operation *Group::clonePart(RewriterBase &rewriter, linalg::LinalgOp op, unsigne
     operands.push_back(own);
     types.push_back(own.getType());
   }
+  copied.insert(op);
   rewriter.setInsertionPoint(op);
-  return mlir::clone(rewriter, op, types, operands);
+  Operation *clone = mlir::clone(rewriter, op, types, operands);
+  if (int64_t start = getStart(part))
+    clone->walk([&](linalg::IndexOp index) {
+      if (index.getDim() != loop)
+        return;
+      rewriter.setInsertionPointAfter(index);
+      Value by = arith::ConstantIndexOp::create(rewriter, index.getLoc(), start);
+      auto sum = arith::AddIOp::create(rewriter, index.getLoc(), index, by);
+      rewriter.replaceAllUsesExcept(index, sum, sum);
+    });
+  return clone;
 }
 
-/// Adds a part of one element to `init`: code on elements, without the loop.
-Value Group::addUnit(RewriterBase &rewriter, linalg::LinalgOp op, unsigned loop, unsigned part, Value init) {
+/// Adds a part of one element to `inits`: code on elements, without the loop.
+SmallVector<Value> Group::addUnit(RewriterBase &rewriter, linalg::LinalgOp op, unsigned loop, unsigned part,
+                                  ValueRange inits) {
   unsigned numLoops = op.getNumLoops() - 1;
   SmallVector<AffineExpr> loops;
   for (unsigned other = 0; other <= numLoops; ++other)
     loops.push_back(other == loop ? rewriter.getAffineConstantExpr(0)
                                   : rewriter.getAffineDimExpr(other - (other > loop)));
-  SmallVector<Value> inputs;
+  SmallVector<Value> inputs, outs;
   SmallVector<AffineMap> maps;
   for (OpOperand *input : op.getDpsInputOperands()) {
     AffineMap map = op.getMatchingIndexingMap(input);
     Value own = input->get();
     if (std::optional<unsigned> dim = findDim(map, loop)) {
       own = getPart(rewriter, own, *dim, part);
-      SmallVector<int64_t> shape(cast<RankedTensorType>(own.getType()).getShape());
-      shape.erase(shape.begin() + *dim);
-      auto type = cast<RankedTensorType>(own.getType()).clone(shape);
+      auto type = cast<RankedTensorType>(own.getType());
+      auto flat = RankedTensorType::Builder(type).dropDim(*dim);
       rewriter.setInsertionPoint(op);
-      auto groups = getReassociationIndicesForReshape(cast<RankedTensorType>(own.getType()), type);
-      own = tensor::CollapseShapeOp::create(rewriter, op.getLoc(), type, own, *groups);
+      auto groups = getReassociationIndicesForReshape(type, RankedTensorType(flat));
+      own = tensor::CollapseShapeOp::create(rewriter, op.getLoc(), RankedTensorType(flat), own, *groups);
       map = map.dropResult(*dim);
     }
     inputs.push_back(own);
     maps.push_back(map.replaceDimsAndSymbols(loops, {}, numLoops, 0));
   }
-  inputs.push_back(init);
-  maps.append(
-      2, op.getMatchingIndexingMap(op.getDpsInitOperand(0)).replaceDimsAndSymbols(loops, {}, numLoops, 0));
+  rewriter.setInsertionPoint(op);
+  SmallVector<AffineMap> outMaps;
+  for (auto [init, operand] : llvm::zip_equal(inits, op.getDpsInitsMutable())) {
+    inputs.push_back(init);
+    outs.push_back(tensor::EmptyOp::create(rewriter, op.getLoc(),
+                                           tensor::getMixedSizes(rewriter, op.getLoc(), init),
+                                           getElementTypeOrSelf(init)));
+    outMaps.push_back(op.getMatchingIndexingMap(&operand).replaceDimsAndSymbols(loops, {}, numLoops, 0));
+  }
+  maps.append(outMaps);
+  maps.append(outMaps);
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   iterators.erase(iterators.begin() + loop);
-  rewriter.setInsertionPoint(op);
-  Type element = getElementTypeOrSelf(init);
-  Value out = tensor::EmptyOp::create(rewriter, op.getLoc(),
-                                      tensor::getMixedSizes(rewriter, op.getLoc(), init), element);
   auto generic =
-      linalg::GenericOp::create(rewriter, op.getLoc(), out.getType(), inputs, out, maps, iterators);
+      linalg::GenericOp::create(rewriter, op.getLoc(), TypeRange(outs), inputs, outs, maps, iterators);
   rewriter.cloneRegionBefore(op->getRegion(0), generic.getRegion(), generic.getRegion().begin());
-  generic.getBody()->addArgument(element, op.getLoc());
-  return generic.getResult(0);
+  for (Value out : outs)
+    generic.getBody()->addArgument(getElementTypeOrSelf(out), op.getLoc());
+  generic.walk([&](linalg::IndexOp index) {
+    rewriter.setInsertionPoint(index);
+    if (index.getDim() == loop)
+      rewriter.replaceOpWithNewOp<arith::ConstantIndexOp>(index, getStart(part));
+    else if (index.getDim() > loop)
+      rewriter.replaceOpWithNewOp<linalg::IndexOp>(index, index.getDim() - 1);
+  });
+  return SmallVector<Value>(generic.getResults());
 }
 
 void Group::divideReduction(RewriterBase &rewriter, linalg::LinalgOp op, unsigned loop) {
   SmallVector<Value> sums(op.getDpsInits());
   for (unsigned part = 0; part < sizes.size(); ++part) {
-    if (sizes[part] == 1 && sums.size() == 1)
-      sums = {addUnit(rewriter, op, loop, part, sums.front())};
+    if (sizes[part] == 1)
+      sums = addUnit(rewriter, op, loop, part, sums);
     else
       sums = SmallVector<Value>(clonePart(rewriter, op, loop, part, sums)->getResults());
   }
@@ -311,10 +332,7 @@ void Group::divideSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice, un
   Value own = getPart(rewriter, slice.getSource(), dim, part);
   if (own.getType() != slice.getType()) {
     SmallVector<OpFoldResult> offsets = slice.getMixedOffsets();
-    int64_t start = 0;
-    for (unsigned before = 0; before < part; ++before)
-      start += sizes[before];
-    offsets[dim] = rewriter.getIndexAttr(*getConstantIntValue(offsets[dim]) - start);
+    offsets[dim] = rewriter.getIndexAttr(*getConstantIntValue(offsets[dim]) - getStart(part));
     rewriter.setInsertionPoint(slice);
     own = tensor::ExtractSliceOp::create(rewriter, slice.getLoc(), slice.getType(), own, offsets,
                                          slice.getMixedSizes(), slice.getMixedStrides());
@@ -335,6 +353,9 @@ void Group::divide(RewriterBase &rewriter) {
     op->dropAllUses();
   for (Operation *op : dead)
     rewriter.eraseOp(op);
+  for (Operation *op : llvm::reverse(copied))
+    if (!dead.contains(op) && isOpTriviallyDead(op))
+      rewriter.eraseOp(op);
 }
 
 /// Divides the first concatenation that can be divided. Returns false if there is none.
