@@ -266,7 +266,12 @@ Operation *Group::clonePart(RewriterBase &rewriter, linalg::LinalgOp op, unsigne
 /// Adds a part of one element to `inits`: code on elements, without the loop.
 SmallVector<Value> Group::addUnit(RewriterBase &rewriter, linalg::LinalgOp op, unsigned loop, unsigned part,
                                   ValueRange inits) {
-  unsigned numLoops = op.getNumLoops() - 1;
+  // A dimension of a result that has no loop, of size 1, gets one.
+  unsigned numLoops = op.getNumLoops() - 1, numUnits = 0;
+  auto isConstant = llvm::IsaPred<AffineConstantExpr>;
+  for (OpOperand &init : op.getDpsInitsMutable())
+    numUnits = std::max<unsigned>(numUnits,
+                                  llvm::count_if(op.getMatchingIndexingMap(&init).getResults(), isConstant));
   SmallVector<AffineExpr> loops;
   for (unsigned other = 0; other <= numLoops; ++other)
     loops.push_back(other == loop ? rewriter.getAffineConstantExpr(0)
@@ -286,7 +291,7 @@ SmallVector<Value> Group::addUnit(RewriterBase &rewriter, linalg::LinalgOp op, u
       map = map.dropResult(*dim);
     }
     inputs.push_back(own);
-    maps.push_back(map.replaceDimsAndSymbols(loops, {}, numLoops, 0));
+    maps.push_back(map.replaceDimsAndSymbols(loops, {}, numLoops + numUnits, 0));
   }
   rewriter.setInsertionPoint(op);
   SmallVector<AffineMap> outMaps;
@@ -295,12 +300,17 @@ SmallVector<Value> Group::addUnit(RewriterBase &rewriter, linalg::LinalgOp op, u
     outs.push_back(tensor::EmptyOp::create(rewriter, op.getLoc(),
                                            tensor::getMixedSizes(rewriter, op.getLoc(), init),
                                            getElementTypeOrSelf(init)));
-    outMaps.push_back(op.getMatchingIndexingMap(&operand).replaceDimsAndSymbols(loops, {}, numLoops, 0));
+    SmallVector<AffineExpr> exprs;
+    unsigned next = numLoops;
+    for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
+      exprs.push_back(isConstant(expr) ? rewriter.getAffineDimExpr(next++) : expr.replaceDims(loops));
+    outMaps.push_back(AffineMap::get(numLoops + numUnits, 0, exprs, rewriter.getContext()));
   }
   maps.append(outMaps);
   maps.append(outMaps);
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   iterators.erase(iterators.begin() + loop);
+  iterators.append(numUnits, utils::IteratorType::parallel);
   auto generic =
       linalg::GenericOp::create(rewriter, op.getLoc(), TypeRange(outs), inputs, outs, maps, iterators);
   rewriter.cloneRegionBefore(op->getRegion(0), generic.getRegion(), generic.getRegion().begin());

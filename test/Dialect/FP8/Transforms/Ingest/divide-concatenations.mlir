@@ -175,3 +175,31 @@ func.func @places(%a: tensor<4x6xf32>, %b: tensor<4x1xf32>, %start: tensor<4xf32
   %sum = linalg.reduce { arith.addf } ins(%sums : tensor<4x7xf32>) outs(%start : tensor<4xf32>) dimensions = [1]
   return %sum : tensor<4xf32>
 }
+
+// -----
+
+// The index of the largest element counts on in the next part; a result may keep the dimension, of size 1.
+#all = affine_map<(i, j) -> (i, j)>
+#kept = affine_map<(i, j) -> (i, 0)>
+// CHECK-LABEL: func.func @argmax
+// CHECK-SAME: %[[A:.*]]: tensor<4x1xf32>, %[[B:.*]]: tensor<4x6xf32>, %[[LOWEST:.*]]: tensor<4x1xf32>, %[[NONE:.*]]: tensor<4x1xi64>
+func.func @argmax(%a: tensor<4x1xf32>, %b: tensor<4x6xf32>, %lowest: tensor<4x1xf32>, %none: tensor<4x1xi64>) -> (tensor<4x1xf32>, tensor<4x1xi64>) {
+  %all = tensor.concat dim(1) %a, %b : (tensor<4x1xf32>, tensor<4x6xf32>) -> tensor<4x7xf32>
+  // CHECK: %[[FLAT:.*]] = tensor.collapse_shape %[[A]]
+  // CHECK: %[[FIRST:.*]]:2 = linalg.generic {{.*}}["parallel", "parallel"]} ins(%[[FLAT]], %[[LOWEST]], %[[NONE]] : tensor<4xf32>, tensor<4x1xf32>, tensor<4x1xi64>)
+  // CHECK: arith.constant 0 : index
+  // CHECK: linalg.generic {{.*}}["parallel", "reduction"]} ins(%[[B]] : tensor<4x6xf32>) outs(%[[FIRST]]#0, %[[FIRST]]#1
+  // CHECK: %[[OWN:.*]] = linalg.index 1
+  // CHECK: %[[ONE:.*]] = arith.constant 1 : index
+  // CHECK: arith.addi %[[OWN]], %[[ONE]]
+  %r:2 = linalg.generic {indexing_maps = [#all, #kept, #kept], iterator_types = ["parallel", "reduction"]} ins(%all : tensor<4x7xf32>) outs(%lowest, %none : tensor<4x1xf32>, tensor<4x1xi64>) {
+  ^bb0(%x: f32, %m: f32, %at: i64):
+    %j = linalg.index 1 : index
+    %place = arith.index_cast %j : index to i64
+    %y = arith.maximumf %x, %m : f32
+    %isMore = arith.cmpf ogt, %x, %m : f32
+    %z = arith.select %isMore, %place, %at : i64
+    linalg.yield %y, %z : f32, i64
+  } -> (tensor<4x1xf32>, tensor<4x1xi64>)
+  return %r#0, %r#1 : tensor<4x1xf32>, tensor<4x1xi64>
+}
