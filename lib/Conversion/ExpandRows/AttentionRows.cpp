@@ -22,6 +22,10 @@ using namespace fp8::detail;
 template <typename Op>
 void AttentionDecomposer<Op>::cloneLimited(OpBuilder &b, Operation &inner, IRMapping &mapping,
                                            ArrayRef<Value> slots, const Box &seen) {
+  auto cut = [&](Value row) -> Value {
+    OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
+    return tensor::ExtractSliceOp::create(b, loc, row, zero, seen.sizes[dims.keys.front()], one);
+  };
   Operation *clone = b.clone(inner, mapping);
   auto structured = dyn_cast<DestinationStyleOpInterface>(clone);
   for (auto [i, result] : llvm::enumerate(clone->getResults())) {
@@ -29,10 +33,7 @@ void AttentionDecomposer<Op>::cloneLimited(OpBuilder &b, Operation &inner, IRMap
     if (!row || row.getRank() == 0)
       continue;
     if (!structured) {
-      OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
-      mapping.map(inner.getResult(i),
-                  tensor::ExtractSliceOp::create(b, loc, result, zero, seen.sizes[dims.keys.front()], one)
-                      .getResult());
+      mapping.map(inner.getResult(i), cut(result));
       continue;
     }
     OpOperand *init = structured.getDpsInitOperand(i);
@@ -41,6 +42,21 @@ void AttentionDecomposer<Op>::cloneLimited(OpBuilder &b, Operation &inner, IRMap
     if (place != yielded.end() && inner.getOperand(init->getOperandNumber()).getDefiningOp<tensor::EmptyOp>())
       init->set(slots[std::distance(yielded.begin(), place)]);
     result.setType(init->get().getType());
+  }
+  if (!structured)
+    return;
+  // Whole rows from outside, with which equal ones of the code have been merged.
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(clone);
+  for (OpOperand &operand : clone->getOpOperands()) {
+    auto row = dyn_cast<RankedTensorType>(operand.get().getType());
+    if (!row || row.getRank() == 0 || !row.hasStaticShape())
+      continue;
+    bool isMemory = operand.get().getDefiningOp<tensor::EmptyOp>();
+    operand.set(cut(isMemory ? tensor::EmptyOp::create(b, loc, row.getShape(), row.getElementType())
+                             : operand.get()));
+    if (structured.isDpsInit(&operand))
+      structured.getTiedOpResult(&operand).setType(operand.get().getType());
   }
 }
 

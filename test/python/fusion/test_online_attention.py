@@ -65,13 +65,17 @@ def test_error(bin_dir, tmp_path, seed):
     # output's size: the two orders of a sum leave a few units of 2**-24, not always 0.
     ratio = RATIO_OF_FEW_KEYS if min(program.sizes["i"], program.sizes["j"]) < FEW_KEYS else RATIO
     rounding = 2**-20 * max(rms(right[~np.isnan(right)]) for right in expected)
-    for written, fused, right in zip(results["written"], results["fused"], expected, strict=True):
+    for number, (written, fused, right) in enumerate(zip(results["written"], results["fused"], expected, strict=True)):
         missing = np.isnan(right)
         assert (np.isnan(fused.astype(F32)) == missing).all() and (np.isnan(written.astype(F32)) == missing).all()
         errors = [rms((values.astype(float) - right)[~missing]) for values in (fused, written)]
         # Results that are exact when written out may differ by half a unit in the last place of f16.
         least = 2**-12 * rms(right[~missing]) + rounding
-        assert errors[0] <= ratio * errors[1] + least, (errors, right.shape)
+        # The gradients of sinks are few numbers, whose errors may be 0 by chance: those of the output and its gradient
+        # count, half a unit in the last place of 8 or 11 bits each.
+        if program.sink_dims and number + 1 == len(expected):
+            least += (2**-8 if program.operand == BF16 else 2**-11) * rms(right[~missing])
+        assert errors[0] <= ratio * errors[1] + least, errors
 
 
 def test_output_with_fewer_digits_than_operands(bin_dir, tmp_path):

@@ -102,10 +102,11 @@ def DivideConcatenations : Pass<"fp8-divide-concatenations"> {
     func.func @sum(%scores: tensor<4x6xf32>, %sink: tensor<4x1xf32>, %zeros: tensor<4xf32>) -> tensor<4xf32> {
       %part = linalg.reduce { arith.addf } ins(%scores : tensor<4x6xf32>) outs(%zeros : tensor<4xf32>) dimensions = [1]
       %last = tensor.collapse_shape %sink [[0, 1]] : tensor<4x1xf32> into tensor<4xf32>
-      %sum = linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel"]} ins(%last : tensor<4xf32>)
-          outs(%part : tensor<4xf32>) {
-      ^bb0(%x: f32, %before: f32):
-        %y = arith.addf %x, %before : f32
+      %empty = tensor.empty() : tensor<4xf32>
+      %sum = linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel"]}
+          ins(%last, %part : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+      ^bb0(%x: f32, %before: f32, %out: f32):
+        %y = arith.addf %before, %x : f32
         linalg.yield %y : f32
       } -> tensor<4xf32>
       return %sum : tensor<4xf32>

@@ -78,7 +78,7 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// What is divided
+// Members
 //===----------------------------------------------------------------------===//
 
 bool Group::add(Value value, unsigned dim) {
@@ -215,7 +215,7 @@ Value Group::getPart(RewriterBase &rewriter, Value value, unsigned dim, unsigned
                   ? dyn_cast<AffineDimExpr>(op.getIndexingMapMatchingResult(result).getResult(dim))
                   : AffineDimExpr(nullptr);
   bool isMember = op && operations.contains(op);
-  // What depends on no concatenation is computed on parts, too, unless that is more than code on elements.
+  // Code on elements that depends on no concatenation is computed on parts, too.
   if (!loop || (!isMember && op.getNumReductionLoops() != 0))
     return parts[key] = slicePart(rewriter, value, dim, part);
   Operation *clone = clonePart(rewriter, op, loop.getPosition(), part, op.getDpsInits());
