@@ -203,6 +203,8 @@ Value Group::getPart(RewriterBase &rewriter, Value value, unsigned dim, unsigned
     Value own = concatenation->parts[part].value;
     if (!isa<RankedTensorType>(own.getType())) { // padding
       rewriter.setInsertionPointAfterValue(value);
+      if (own.getParentBlock() != value.getParentBlock() && matchPattern(own, m_Constant()))
+        own = rewriter.clone(*own.getDefiningOp())->getResult(0); // a constant within the pad
       Value empty = tensor::EmptyOp::create(rewriter, value.getLoc(),
                                             resize(value, dim, sizes[part]).getShape(), own.getType());
       own = linalg::FillOp::create(rewriter, value.getLoc(), own, empty).getResult(0);

@@ -101,7 +101,6 @@ func.func @chosen(%a: tensor<3xf32>, %b: tensor<2xf32>, %c: tensor<1xf32>, %star
 // CHECK-LABEL: func.func @padded
 // CHECK-SAME: %[[G:.*]]: tensor<4x6xf32>, %[[P:.*]]: tensor<4x7xf32>
 func.func @padded(%g: tensor<4x6xf32>, %p: tensor<4x7xf32>, %start: tensor<4xf32>) -> tensor<4xf32> {
-  %zero = arith.constant 0.0 : f32
   // CHECK-DAG: %[[P1:.*]] = tensor.extract_slice %[[P]][0, 0] [4, 6] [1, 1]
   // CHECK-DAG: %[[P2:.*]] = tensor.extract_slice %[[P]][0, 6] [4, 1] [1, 1]
   // CHECK-DAG: %[[ZEROS:.*]] = linalg.fill {{.*}} -> tensor<4x1xf32>
@@ -110,6 +109,7 @@ func.func @padded(%g: tensor<4x6xf32>, %p: tensor<4x7xf32>, %start: tensor<4xf32
   // CHECK-NOT: tensor.pad
   %whole = tensor.pad %g low[0, 0] high[0, 1] {
   ^bb0(%i: index, %j: index):
+    %zero = arith.constant 0.0 : f32
     tensor.yield %zero : f32
   } : tensor<4x6xf32> to tensor<4x7xf32>
   %empty = tensor.empty() : tensor<4x7xf32>
