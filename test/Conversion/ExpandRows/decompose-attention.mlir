@@ -137,6 +137,40 @@ func.func @causal(%q: tensor<256x16xf32>, %k: tensor<256x16xf32>, %v: tensor<256
 
 // -----
 
+// Whole rows from outside of the code, as CSE leaves them, are cut like its own. `visible_if` joins what is measured.
+// LONG-LABEL: func.func @outside
+// LONG-SAME: %[[Q:[^ ]+]]: tensor<256x16xf32>, %[[K:[^ ]+]]: tensor<256x16xf32>, %{{[^ ]+}}: tensor<256x24xf32>, %{{[^ ]+}}: tensor<256x24xf32>, %[[HOLDS:[^ ]+]]: tensor<i1>
+// LONG: %[[MEMORY:.+]] = tensor.empty() : tensor<256xf32>
+// LONG: %[[FACTORS:.+]] = linalg.fill {{.+}} -> tensor<256xf32>
+// LONG: %[[MEASURED:.+]] = arith.andi
+// LONG: %[[GIVEN:.+]] = tensor.extract %[[HOLDS]][]
+// LONG: arith.andi %[[MEASURED]], %[[GIVEN]]
+// LONG: scf.forall
+// LONG: %[[CUT:.+]] = tensor.extract_slice %[[MEMORY]][0] [%{{.+}}] [1] : tensor<256xf32> to tensor<?xf32>
+// LONG: %[[E:.+]] = linalg.exp ins(%{{.+}} : tensor<?xf32>) outs(%[[CUT]] : tensor<?xf32>)
+// LONG: %[[SEEN:.+]] = tensor.extract_slice %[[FACTORS]][0] [%{{.+}}] [1] : tensor<256xf32> to tensor<?xf32>
+// LONG: linalg.mul ins(%[[E]], %[[SEEN]] : tensor<?xf32>, tensor<?xf32>)
+#q = affine_map<(i, j, d, e) -> (i, d)>
+#k = affine_map<(i, j, d, e) -> (j, d)>
+#v = affine_map<(i, j, d, e) -> (j, e)>
+#o = affine_map<(i, j, d, e) -> (i, e)>
+func.func @outside(%q: tensor<256x16xf32>, %k: tensor<256x16xf32>, %v: tensor<256x24xf32>, %o: tensor<256x24xf32>, %holds: tensor<i1>) -> tensor<256x24xf32> {
+  %two = arith.constant 2.0 : f32
+  %memory = tensor.empty() : tensor<256xf32>
+  %factors = linalg.fill ins(%two : f32) outs(%memory : tensor<256xf32>) -> tensor<256xf32>
+  %0 = fp8.attention ins(%q, %k, %v : tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x24xf32>) row_ins(%holds : tensor<i1>) outs(%o : tensor<256x24xf32>)
+      {indexing_maps = [#q, #k, #v, affine_map<(i, j, d, e) -> ()>, #o], visible_keys = affine_map<(i, j, d, e) -> (i + 1)>, visible_if = 0 : i64} rows {
+    ^bb0(%i: index, %s: tensor<256xf32>, %ignored: i1):
+      %e = linalg.exp ins(%s : tensor<256xf32>) outs(%memory : tensor<256xf32>) -> tensor<256xf32>
+      %init = tensor.empty() : tensor<256xf32>
+      %p = linalg.mul ins(%e, %factors : tensor<256xf32>, tensor<256xf32>) outs(%init : tensor<256xf32>) -> tensor<256xf32>
+      fp8.yield %p : tensor<256xf32>
+  } -> tensor<256x24xf32>
+  return %0 : tensor<256x24xf32>
+}
+
+// -----
+
 // Nothing is left out where rows see all keys or none, or where the code has tensors that are no rows.
 // LONG-LABEL: func.func @not_cut
 // LONG-NOT: fp8.amax
