@@ -67,9 +67,9 @@ MASKS = {
 class Masked(Attention):
     """Attention in f32 with one of MASKS."""
 
-    def __init__(self, rng, lines, heads=2):
+    def __init__(self, rng, lines, heads=2, sink=None):
         super().__init__(rng, "small")
-        self.lines = lines
+        self.lines, self.sink_dims = lines, sink
         self.mask, self.scale, self.divides, self.guards, self.inverts = "none", 0.25, False, False, False
         self.sizes = {"b": 1, "h": heads, "g": 1, "i": TOKENS, "j": TOKENS, "d": 16, "e": 8}
         self.operand = self.score = self.probability = self.result = F32
@@ -114,6 +114,21 @@ def test_masks(bin_dir, tmp_path, name):
     made = programs(bin_dir, tmp_path, program)
     results = compare(made, *program.arrays(rng, grad=True))
     assert name == "before" or all(np.isfinite(result).all() for result in results)
+
+
+@pytest.mark.parametrize("number", [0.0, 1e7, 1e30, np.inf, -np.inf, np.nan], ids=str)
+def test_sinks(bin_dir, tmp_path, number):
+    """With a sink also a row that sees no key has a maximum, if the sink is within the bounds that the call checks."""
+    rng = random_generator(52)
+    program = Masked(rng, MASKS["before"][0], sink="h")
+    (tmp_path / "program.mlir").write_text(program.step())
+    assert visible_keys(bin_dir, tmp_path / "program.mlir") == [1, 1]
+    made = programs(bin_dir, tmp_path, program)
+    arrays = program.arrays(rng, grad=True)
+    assert arrays[4].shape == (2,)
+    arrays[4][1] = number
+    results = compare(made, *arrays)
+    assert all(np.isfinite(result).all() for result in results) == np.isfinite(number)
 
 
 class FromZero(Masked):
