@@ -114,6 +114,7 @@ def test_bessel_functions_have_gradients():
 
 
 DEGREES = torch.tensor([[-1], [0], [1], [2], [3], [6], [7], [20]])
+NO_DEGREES = torch.tensor([[math.nan], [math.inf], [-math.inf], [1e30]]).double()
 POLYNOMIALS = [
     getattr(torch.special, f"{name}_polynomial_{kind}")
     for name, kinds in (("chebyshev", "tuvw"), ("shifted_chebyshev", "tuvw"), ("hermite", ["h", "he"]))
@@ -127,7 +128,7 @@ def test_polynomials(function):
     x = torch.cat([torch.linspace(-1, 1, 11), normal(20) * 1.5, torch.tensor([math.nan])]).double()
 
     def values(x):
-        return [function(x, DEGREES), function(x, 5), function(0.3, DEGREES.double())]
+        return [function(x, DEGREES), function(x, 5), function(0.3, DEGREES.double()), function(x, NO_DEGREES)]
 
     check_values(values, x, values(x), rtol=1e-11)
 

@@ -34,8 +34,9 @@ def _of_tensors(rule: Callable[[Tensor, Tensor, int], Tensor]) -> Callable[..., 
         wide_x, wide_n = (v.double() if isinstance(v, Tensor) else torch.full((), float(v), dtype=torch.float64) for v in (x, n))
         wide_n = wide_n.trunc()
         result = rule(wide_x, wide_n, _LARGEST.get(dtype, _LARGEST_OTHERWISE))
-        # Negative degrees have 0.
-        return torch.where(wide_n < 0, torch.zeros_like(result), result).to(dtype)
+        # Negative degrees have 0, and so have those that are no number of 64 bits: PyTorch converts them to the lowest one.
+        is_degree = (wide_n >= 0) & (wide_n < 2.0**63)
+        return torch.where(is_degree, result, torch.zeros_like(result)).to(dtype)
 
     return wide
 
