@@ -56,7 +56,8 @@ RowReductions::RowReductions(const AttentionSite &site, const CodeNode *gradient
 RowReductions::~RowReductions() = default;
 
 void RowReductions::addSample(std::unique_ptr<TrialRow> row) {
-  std::optional<SmallVector<double>> scores = computeScores(*row, site.form),
+  std::optional<SmallVector<double>> scores = computeScores(
+                                         site.form, [&](const CodeNode *node) { return row->compute(node); }),
                                      probabilities = row->compute(site.probability), gradients;
   std::optional<RowStatistics> of;
   if (scores && probabilities)
@@ -77,7 +78,8 @@ void RowReductions::addSample(std::unique_ptr<TrialRow> row) {
 }
 
 bool RowReductions::isEmpty(TrialRow &row) const {
-  std::optional<SmallVector<double>> scores = computeScores(row, site.form);
+  std::optional<SmallVector<double>> scores =
+      computeScores(site.form, [&](const CodeNode *node) { return row.compute(node); });
   return scores && !scores->empty() && llvm::all_of(*scores, [](double x) { return x == -INFINITY; });
 }
 

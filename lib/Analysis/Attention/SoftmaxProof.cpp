@@ -178,16 +178,9 @@ static std::optional<SoftmaxForm> prove(std::vector<Candidate> candidates, const
       isEvaluated = true;
       llvm::erase_if(candidates, [&](Candidate &candidate) {
         const SoftmaxForm &form = candidate.form;
-        std::optional<SmallVector<double>> scores = compute(form.score), results = compute(form.softmax);
-        if (!scores || !results)
-          return true;
-        if (form.sink) {
-          const std::optional<SmallVector<double>> &sink = compute(form.sink);
-          if (!sink || sink->empty())
-            return true;
-          scores->push_back(sink->front());
-        }
-        return !candidate.accept(*scores, *results, trial);
+        std::optional<SmallVector<double>> scores = computeScores(form, compute),
+                                           results = compute(form.softmax);
+        return !scores || !results || !candidate.accept(*scores, *results, trial);
       });
     }
   for (const Candidate &candidate : candidates)

@@ -126,11 +126,13 @@ std::optional<SmallVector<double>> TrialRow::compute(const CodeNode *node, Array
   return visit(0) ? std::optional(row) : std::nullopt;
 }
 
-std::optional<SmallVector<double>> fp8::computeScores(TrialRow &row, const SoftmaxForm &form) {
-  std::optional<SmallVector<double>> scores = row.compute(form.score);
+std::optional<SmallVector<double>>
+fp8::computeScores(const SoftmaxForm &form,
+                   llvm::function_ref<std::optional<SmallVector<double>>(const CodeNode *)> compute) {
+  std::optional<SmallVector<double>> scores = compute(form.score);
   if (!scores || !form.sink)
     return scores;
-  std::optional<SmallVector<double>> sink = row.compute(form.sink); // the same for all keys
+  std::optional<SmallVector<double>> sink = compute(form.sink); // the same for all keys
   if (!sink || sink->empty())
     return std::nullopt;
   scores->push_back(sink->front());

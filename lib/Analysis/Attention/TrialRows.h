@@ -94,8 +94,10 @@ struct RowStatistics {
 };
 
 /// Computes the scores that the softmax of a row sees: `form.score` for each key, then `form.sink`, if there
-/// is one. Returns nothing if one is not known.
-std::optional<llvm::SmallVector<double>> computeScores(TrialRow &row, const SoftmaxForm &form);
+/// is one. `compute` gives the values of a node for all keys. Returns nothing if one is not known.
+std::optional<llvm::SmallVector<double>>
+computeScores(const SoftmaxForm &form,
+              llvm::function_ref<std::optional<llvm::SmallVector<double>>(const CodeNode *)> compute);
 
 /// Returns the numbers of a row; nothing if it has no softmax: all scores are -Inf, or one is +Inf or NaN.
 std::optional<RowStatistics> computeStatistics(llvm::ArrayRef<double> scores, bool isBaseTwo);

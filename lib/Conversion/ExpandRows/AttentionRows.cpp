@@ -52,9 +52,7 @@ void AttentionDecomposer<Op>::cloneLimited(OpBuilder &b, Operation &inner, IRMap
     auto row = dyn_cast<RankedTensorType>(operand.get().getType());
     if (!row || row.getRank() == 0 || !row.hasStaticShape())
       continue;
-    bool isMemory = operand.get().getDefiningOp<tensor::EmptyOp>();
-    operand.set(cut(isMemory ? tensor::EmptyOp::create(b, loc, row.getShape(), row.getElementType())
-                             : operand.get()));
+    operand.set(cut(operand.get()));
     if (structured.isDpsInit(&operand))
       structured.getTiedOpResult(&operand).setType(operand.get().getType());
   }

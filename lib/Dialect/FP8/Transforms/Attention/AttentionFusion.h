@@ -80,6 +80,7 @@ private:
   mlir::Value buildNumbers(mlir::Location loc, llvm::ArrayRef<unsigned> dims, llvm::ArrayRef<Operand> inputs,
                            mlir::Type type,
                            llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Block *)> body);
+  llvm::SmallVector<Operand> toOperands(llvm::ArrayRef<RowInput> inputs) const;
   Operand buildSink();
   void buildGradientStatistic(unsigned number, llvm::ArrayRef<Operand> numbers);
   Operand buildRowTensor();

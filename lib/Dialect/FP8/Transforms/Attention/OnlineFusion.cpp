@@ -66,6 +66,11 @@ Value AttentionFusion::buildNumbers(Location loc, ArrayRef<unsigned> dims, Array
   return generic.getResult(0);
 }
 
+SmallVector<Operand> AttentionFusion::toOperands(ArrayRef<RowInput> inputs) const {
+  return llvm::map_to_vector(inputs,
+                             [&](const RowInput &input) { return Operand{input.tensor, toMap(input.at)}; });
+}
+
 /// Builds the sink in f32, with the dimensions that it is a function of.
 Operand AttentionFusion::buildSink() {
   const RowsPlan &plan = online->getSink();
@@ -76,10 +81,8 @@ Operand AttentionFusion::buildSink() {
       dims.push_back(dim);
       places.push_back(rewriter.getAffineDimExpr(dim));
     }
-  SmallVector<Operand> inputs = llvm::map_to_vector(
-      plan.inputs, [&](const RowInput &input) { return Operand{input.tensor, toMap(input.at)}; });
   Value sink =
-      buildNumbers(site.output->getLoc(), dims, inputs, rewriter.getF32Type(),
+      buildNumbers(site.output->getLoc(), dims, toOperands(plan.inputs), rewriter.getF32Type(),
                    [&](OpBuilder &inside, Block *block) { return online->writeSink(inside, block, dims); });
   return {sink, toMap(places)};
 }
@@ -92,9 +95,7 @@ void AttentionFusion::buildGradientStatistic(unsigned number, ArrayRef<Operand> 
   for (AffineExpr place : readers.statistics.find(old)->second)
     if (auto dim = dyn_cast<AffineDimExpr>(place))
       dims.push_back(dim.getPosition());
-  SmallVector<Operand> inputs =
-      llvm::map_to_vector(online->getGradientStatistics().inputs,
-                          [&](const RowInput &input) { return Operand{input.tensor, toMap(input.at)}; });
+  SmallVector<Operand> inputs = toOperands(online->getGradientStatistics().inputs);
   for (const Operand &input : numbers)
     if (input.tensor)
       inputs.push_back(input);
@@ -171,7 +172,7 @@ OnlineAttentionOp AttentionFusion::buildOnlineForward(MutableArrayRef<Operand> n
   rewriter.setInsertionPoint(site.output);
   Location loc = site.output->getLoc();
   SmallVector<Operand> results = getForwardResults();
-  std::optional<Operand> sink = online->hasSink() ? std::optional(buildSink()) : std::nullopt;
+  std::optional<Operand> sink = site.form.sink ? std::optional(buildSink()) : std::nullopt;
   Operands all = gather(online->getOperands().take_front(3), online->getScore().inputs, results);
   if (sink)
     all.addInput(*sink);

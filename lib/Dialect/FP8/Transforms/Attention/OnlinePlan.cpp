@@ -28,6 +28,15 @@ OnlinePlan::OnlinePlan(const AttentionSite &site, const AttentionParts &parts,
       sink(*site.code, site.keys, {},
            site.form.sink ? ArrayRef(site.form.sink) : ArrayRef<const CodeNode *>()) {}
 
+/// Chooses the inputs of a plan. Returns why a kernel cannot compute its outputs from them and its matmuls.
+static std::string chooseInputs(RowsPlan &plan) {
+  if (std::string reason = plan.chooseInputs(); !reason.empty())
+    return reason;
+  return explainElements(plan.getOutputs(), [&](const CodeNode *node) {
+    return llvm::is_contained(plan.getMatmuls(), node) || plan.getInputNumbers().contains(node);
+  });
+}
+
 std::string OnlinePlan::plan() {
   findOperands();
   if (std::string reason = explainOperands(); !reason.empty())
@@ -35,7 +44,7 @@ std::string OnlinePlan::plan() {
   rows.emplace(site, parts.probabilityGradNode);
   if (std::string reason = planForward(); !reason.empty())
     return reason;
-  if (std::string reason = planSink(); !reason.empty())
+  if (std::string reason = chooseInputs(sink); !reason.empty())
     return reason;
   if (std::string reason = planStatistics(); !reason.empty())
     return reason;
@@ -192,11 +201,7 @@ std::string OnlinePlan::planForward() {
     return "its probabilities are more than a factor times their softmax";
   if (rows->getEmptyRows() == EmptyRows::mixed)
     return "its rows in which all keys are hidden have neither the probability 0 nor NaN";
-  if (std::string reason = score.chooseInputs(); !reason.empty())
-    return reason;
-  return explainElements(score.getOutputs(), [&](const CodeNode *node) {
-    return llvm::is_contained(score.getMatmuls(), node) || score.getInputNumbers().contains(node);
-  });
+  return chooseInputs(score);
 }
 
 std::string OnlinePlan::planStatistics() {
@@ -230,20 +235,7 @@ std::string OnlinePlan::planBackward() {
   for (auto &[node, reduction] : gradientReductions)
     given.push_back(node);
   elements = std::make_unique<RowsPlan>(*site.code, site.keys, given, outputs);
-  if (std::string reason = elements->chooseInputs(); !reason.empty())
-    return reason;
-  return explainElements(outputs, [&](const CodeNode *node) {
-    return llvm::is_contained(given, node) || elements->getInputNumbers().contains(node);
-  });
-}
-
-std::string OnlinePlan::planSink() {
-  if (!site.form.sink)
-    return "";
-  if (std::string reason = sink.chooseInputs(); !reason.empty())
-    return reason;
-  return explainElements(sink.getOutputs(),
-                         [&](const CodeNode *node) { return sink.getInputNumbers().contains(node); });
+  return chooseInputs(*elements);
 }
 
 std::string OnlinePlan::planGradientStatistics() {
@@ -257,11 +249,7 @@ std::string OnlinePlan::planGradientStatistics() {
   for (auto &[node, reduction] : rowGradientReductions)
     given.push_back(node);
   rowGradients = std::make_unique<RowsPlan>(*site.code, site.keys, given, gradientStatistics);
-  if (std::string reason = rowGradients->chooseInputs(); !reason.empty())
-    return reason;
-  return explainElements(gradientStatistics, [&](const CodeNode *node) {
-    return llvm::is_contained(given, node) || rowGradients->getInputNumbers().contains(node);
-  });
+  return chooseInputs(*rowGradients);
 }
 
 //===----------------------------------------------------------------------===//

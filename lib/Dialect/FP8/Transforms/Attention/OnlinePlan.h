@@ -33,7 +33,6 @@ public:
   llvm::ArrayRef<Operand> getOperands() const { return operands; }
   const RowsPlan &getScore() const { return score; }
   const RowsPlan &getElements() const { return *elements; }
-  bool hasSink() const { return site.form.sink != nullptr; }
   const RowsPlan &getSink() const { return sink; }
   const RowsPlan &getGradientStatistics() const { return *rowGradients; }
   bool hasZeroEmptyRows() const { return rows->getEmptyRows() == EmptyRows::zero; }
@@ -67,7 +66,6 @@ private:
   std::string planForward();
   std::string planStatistics();
   std::string planBackward();
-  std::string planSink();
   void setNumbers(mlir::OpBuilder &builder, mlir::Location loc, ElementsWriter &writer,
                   const Reductions &reductions, mlir::ValueRange arguments) const;
   std::string planGradientStatistics();
