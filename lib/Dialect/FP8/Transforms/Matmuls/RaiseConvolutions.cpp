@@ -108,7 +108,7 @@ std::pair<Value, SmallVector<unsigned>> Contraction::buildOperand(const WindowRe
   SmallVector<int64_t> offsets, strides;
   SmallVector<bool> dropped;
   SmallVector<SmallVector<OpFoldResult>> divided;
-  SmallVector<unsigned> read_;
+  SmallVector<unsigned> loopsRead;
   for (auto [index, size, known] : llvm::zip_equal(read.indices, sizes, read.type().getShape())) {
     CountedDim dim = *countDim(index, loops.sizes, known);
     offsets.push_back(dim.offset);
@@ -128,15 +128,15 @@ std::pair<Value, SmallVector<unsigned>> Contraction::buildOperand(const WindowRe
       size = rewriter.getIndexAttr(outer * dim.width);
       divided.push_back({rewriter.getIndexAttr(outer), rewriter.getIndexAttr(dim.width)});
       kept.append({rewriter.getIndexAttr(outer), rewriter.getIndexAttr(inner)});
-      read_.push_back(*dim.outer);
+      loopsRead.push_back(*dim.outer);
     }
-    read_.push_back(*dim.inner);
+    loopsRead.push_back(*dim.inner);
   }
   Value value = slice(read.tensor, offsets, sizes, strides);
   value = dropDims(rewriter, loc, value, dropped);
   value = divideDims(rewriter, loc, value, divided);
   value = slice(value, SmallVector<int64_t>(kept.size(), 0), kept, SmallVector<int64_t>(kept.size(), 1));
-  return {value, read_};
+  return {value, loopsRead};
 }
 
 /// Returns the initial value of the sums, with the dimensions of the contraction's result; null if it has

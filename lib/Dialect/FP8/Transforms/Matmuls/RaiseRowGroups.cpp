@@ -44,7 +44,7 @@ static void raiseIn(func::FuncOp function) {
   SmallVector<Value> known;
   IRRewriter rewriter(function.getContext());
   for (auto &[mask, groups] : masks) {
-    auto equal = llvm::find_if(known, [&, mask = mask, groups = groups](Value ends) {
+    auto *equal = llvm::find_if(known, [&, mask = mask, groups = groups](Value ends) {
       return numbers.get(ends) == numbers.get(groups.ends) && dominance.properlyDominates(ends, mask);
     });
     Value ends = equal == known.end() ? groups.ends : *equal;
