@@ -193,4 +193,54 @@ TEST_F(ElementCodeTest, IntegersThatWrapAreNoIndices) {
   EXPECT_TRUE(readsTable("i32", "200"));
 }
 
+TEST_F(ElementCodeTest, PositionsAreIndices) {
+  auto dim = [&](unsigned i) { return getAffineDimExpr(i, &context); };
+  auto parsePositions = [&](llvm::StringRef type, llvm::StringRef numbers) {
+    std::string t = ("tensor<" + type + ">").str();
+    return parse("func.func @f() -> " + t + " {\n%0 = arith.constant dense<" + numbers.str() + "> : " + t +
+                 "\nreturn %0 : " + t + "\n}");
+  };
+  const CodeNode *node = parsePositions("4xi32", "[-3, -1, 1, 3]");
+  ASSERT_EQ(node->kind, Kind::index);
+  EXPECT_TRUE(node->type.isInteger(32));
+  EXPECT_EQ(node->at[0], dim(0) * 2 - 3);
+  node = parsePositions("2x3xi64", "[[7, 6, 5], [17, 16, 15]]");
+  ASSERT_EQ(node->kind, Kind::index);
+  EXPECT_EQ(node->at[0], dim(0) * 10 - dim(1) + 7);
+  EXPECT_EQ(parsePositions("4xi32", "[0, 1, 2, 4]")->kind, Kind::element);
+  EXPECT_EQ(parsePositions("2x2xi8", "[[0, 1], [2, 4]]")->kind, Kind::element);
+  EXPECT_EQ(parsePositions("2xi64", "[0, 4294967296]")->kind, Kind::element);
+  EXPECT_EQ(parsePositions("2xi1", "[false, true]")->kind, Kind::element);
+}
+
+TEST_F(ElementCodeTest, IndicesFromTheEndAreDecided) {
+  // An index below zero counts from the end: what gathers write for each index.
+  auto parseLast = [&](llvm::StringRef first) {
+    return parse("func.func @f(%x: tensor<9xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {\n"
+                 "%zero = arith.constant 0 : i64\n%size = arith.constant 9 : i64\n%first = arith.constant " +
+                 first.str() + R"( : i64
+    %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+        outs(%init : tensor<4xf32>) {
+      ^bb0(%out: f32):
+        %i = linalg.index 0 : index
+        %j = arith.index_cast %i : index to i64
+        %k = arith.addi %j, %first : i64
+        %below = arith.cmpi slt, %k, %zero : i64
+        %wrapped = arith.addi %k, %size : i64
+        %l = arith.select %below, %wrapped, %k : i64
+        %at = arith.index_cast %l : i64 to index
+        %a = tensor.extract %x[%at] : tensor<9xf32>
+        linalg.yield %a : f32
+    } -> tensor<4xf32>
+    return %r : tensor<4xf32>
+  })");
+  };
+  auto dim = getAffineDimExpr(0, &context);
+  EXPECT_EQ(parseLast("5")->at[0], dim + 5);
+  EXPECT_EQ(parseLast("0")->at[0], dim);
+  EXPECT_EQ(parseLast("-4")->at[0], dim + 5);
+  // Some of these are below zero: the loop's result is read.
+  EXPECT_TRUE(parseLast("-3")->value.getDefiningOp<linalg::GenericOp>());
+}
+
 } // namespace

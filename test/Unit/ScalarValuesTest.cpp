@@ -100,6 +100,8 @@ TEST_F(ScalarValuesTest, Integers) {
   };
   EXPECT_EQ(integer(types, "arith.muli %a, %b : i8", both(64, 4)), 0); // modulo 256
   EXPECT_EQ(integer(types, "arith.divsi %a, %b : i8", both(-7, 2)), -3);
+  EXPECT_EQ(integer("%a: i8", "math.absi %a : i8", {APInt(8, 249)}), 7);
+  EXPECT_EQ(integer("%a: i8", "math.absi %a : i8", {APInt(8, 128)}), -128); // which wraps
   EXPECT_EQ(integer(types, "arith.floordivsi %a, %b : i8", both(-7, 2)), -4);
   EXPECT_EQ(integer(types, "arith.remsi %a, %b : i8", both(-7, 2)), -1);
   EXPECT_EQ(integer(types, "arith.shrui %a, %b : i8", both(-128, 7)), 1);

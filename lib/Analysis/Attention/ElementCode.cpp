@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SmallVectorExtras.h"
@@ -155,10 +156,39 @@ const CodeNode *ElementCode::get(Value tensor, ArrayRef<AffineExpr> at) {
   return elements[key] = node;
 }
 
+/// Returns the element `at` of a constant of integers whose elements grow evenly along each dimension, as
+/// positions of tokens do; null if it is not such a one.
+static AffineExpr readPositions(DenseElementsAttr constant, ArrayRef<AffineExpr> at) {
+  ShapedType type = constant.getType();
+  if (!type.getElementType().isSignlessInteger() || type.getElementTypeBitWidth() > 64 ||
+      type.getElementTypeBitWidth() < 8 || type.getNumElements() == 0)
+    return {};
+  auto numbers = constant.getValues<APInt>();
+  if (!llvm::all_of(numbers, [](const APInt &number) { return number.isSignedIntN(32); }))
+    return {};
+  SmallVector<int64_t> strides = computeStrides(type.getShape()), steps;
+  int64_t first = numbers[0].getSExtValue();
+  AffineExpr position = getAffineConstantExpr(first, type.getContext());
+  for (auto [stride, size, index] : llvm::zip_equal(strides, type.getShape(), at)) {
+    steps.push_back(size == 1 ? 0 : numbers[stride].getSExtValue() - first);
+    position = position + index * steps.back();
+  }
+  for (auto [place, number] : llvm::enumerate(numbers)) {
+    int64_t expected = first;
+    for (auto [step, index] : llvm::zip_equal(steps, delinearize(static_cast<int64_t>(place), strides)))
+      expected += step * index;
+    if (number.getSExtValue() != expected)
+      return {};
+  }
+  return position;
+}
+
 const CodeNode *ElementCode::expand(Value tensor, ArrayRef<AffineExpr> at) {
   DenseElementsAttr constants;
   if (matchPattern(tensor, m_Constant(&constants)) && constants.isSplat())
     return addConstant(constants.getSplatValue<Attribute>(), constants.getElementType());
+  if (AffineExpr position = constants ? readPositions(constants, at) : AffineExpr())
+    return addIndex(position, constants.getElementType());
   Operation *op = tensor.getDefiningOp();
   if (!op)
     return nullptr;
@@ -303,5 +333,8 @@ const CodeNode *ElementCode::ofOperation(Operation *op, Value scalar, Frame &fra
     if (!node.operands.back())
       return isInside ? nullptr : addElement(scalar, {});
   }
+  if (isa<arith::SelectOp>(op))
+    if (std::optional<bool> condition = decide(node.operands[0]))
+      return node.operands[*condition ? 1 : 2];
   return add(std::move(node));
 }

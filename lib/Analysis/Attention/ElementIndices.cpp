@@ -123,3 +123,23 @@ AffineExpr ElementCode::toIndex(const CodeNode *node) const {
   double end = std::ldexp(1, static_cast<int>(bits) - 1);
   return bounds->least >= -end && bounds->largest < end ? index : AffineExpr();
 }
+
+/// Returns the bit that a comparison of indices is for all indices; nothing if it differs.
+std::optional<bool> ElementCode::decide(const CodeNode *condition) const {
+  auto compare = dyn_cast_or_null<arith::CmpIOp>(condition->getOperation());
+  AffineExpr lhs = compare ? toIndex(condition->operands[0]) : AffineExpr(),
+             rhs = compare ? toIndex(condition->operands[1]) : AffineExpr();
+  std::optional<Bounds> distance = lhs && rhs ? getBounds(lhs - rhs) : std::nullopt;
+  if (!distance)
+    return std::nullopt;
+  // Comparisons of signed numbers are monotone in the distance.
+  auto compareDistance = [&](double number) {
+    return arith::applyCmpPredicate(compare.getPredicate(), APInt(64, static_cast<int64_t>(number), true),
+                                    APInt(64, 0));
+  };
+  bool isSigned = llvm::is_contained({arith::CmpIPredicate::slt, arith::CmpIPredicate::sle,
+                                      arith::CmpIPredicate::sgt, arith::CmpIPredicate::sge},
+                                     compare.getPredicate());
+  bool isOne = compareDistance(distance->least);
+  return isSigned && isOne == compareDistance(distance->largest) ? std::optional(isOne) : std::nullopt;
+}

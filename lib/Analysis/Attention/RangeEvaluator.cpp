@@ -85,17 +85,59 @@ static arith::CmpFPredicate toFloats(arith::CmpIPredicate predicate) {
   llvm_unreachable("all predicates are handled");
 }
 
+/// Returns whether two nodes have the same value on the area: the same code, of the same elements.
+bool RangeEvaluator::areSame(const CodeNode *x, const CodeNode *y, const ScoreArea &area) const {
+  if (x == y)
+    return true;
+  if (x->kind != y->kind || x->type != y->type || x->constant != y->constant || x->accumulates ||
+      y->accumulates || x->kind == Kind::reduction || x->operands.size() != y->operands.size() ||
+      x->at.size() != y->at.size())
+    return false;
+  bool isSameCode = x->value == y->value;
+  if (Operation *op = x->getOperation())
+    isSameCode = op->getName() == y->getOperation()->getName() &&
+                 op->getAttrDictionary() == y->getOperation()->getAttrDictionary();
+  return isSameCode &&
+         llvm::all_of(llvm::zip_equal(x->operands, y->operands),
+                      [&](auto pair) { return areSame(std::get<0>(pair), std::get<1>(pair), area); }) &&
+         llvm::all_of(llvm::zip_equal(x->at, y->at), [&](auto pair) {
+           return getIndexRange(std::get<0>(pair) - std::get<1>(pair), area).isExactly(0);
+         });
+}
+
 NumberRange RangeEvaluator::compareIntegers(const CodeNode *node, const ScoreArea &area) {
   using Predicate = arith::CmpIPredicate;
-  AffineExpr lhs = code.toIndex(node->operands[0]), rhs = code.toIndex(node->operands[1]);
-  if (!lhs || !rhs)
-    return NumberRange::anyBit();
+  NumberRange x = compute(node->operands[0], area), y = compute(node->operands[1], area);
   Predicate predicate = cast<arith::CmpIOp>(node->getOperation()).getPredicate();
+  if (areSame(node->operands[0], node->operands[1], area))
+    return compareFloats(toFloats(predicate), {0, 0}, {0, 0}, /*isSame=*/true);
   bool isUnsigned =
       llvm::is_contained({Predicate::ult, Predicate::ule, Predicate::ugt, Predicate::uge}, predicate);
-  if (isUnsigned && (getIndexRange(lhs, area).low < 0 || getIndexRange(rhs, area).low < 0))
+  if (x.hasNaN || y.hasNaN || (isUnsigned && (x.low < 0 || y.low < 0)))
     return NumberRange::anyBit();
-  return compareFloats(toFloats(predicate), getIndexRange(lhs - rhs, area), {0, 0}, /*isSame=*/false);
+  AffineExpr lhs = code.toIndex(node->operands[0]), rhs = code.toIndex(node->operands[1]);
+  if (lhs && rhs) { // whose difference says more
+    x = getIndexRange(lhs - rhs, area);
+    y = {0, 0};
+  }
+  return compareFloats(toFloats(predicate), x, y, /*isSame=*/false);
+}
+
+/// Returns the range of an integer; unknown if it is not that of an index, a distance or one of both.
+NumberRange RangeEvaluator::computeInteger(const CodeNode *node, ArrayRef<NumberRange> x,
+                                           const ScoreArea &area) {
+  if (AffineExpr index = code.toIndex(node))
+    return getIndexRange(index, area);
+  Operation *op = node->getOperation();
+  if (!isa<arith::MaxSIOp, arith::MinSIOp, math::AbsIOp>(op) ||
+      llvm::any_of(x, [](const NumberRange &range) { return range.hasNaN; }))
+    return NumberRange::unknown();
+  if (isa<arith::MaxSIOp>(op))
+    return {std::max(x[0].low, x[1].low), std::max(x[0].high, x[1].high)};
+  if (isa<arith::MinSIOp>(op))
+    return {std::min(x[0].low, x[1].low), std::min(x[0].high, x[1].high)};
+  NumberRange negative = negate(x[0]);
+  return {std::max({0.0, x[0].low, negative.low}), std::max(x[0].high, negative.high)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -286,9 +328,8 @@ NumberRange RangeEvaluator::visitOperation(const CodeNode *node, const ScoreArea
     return x[1].isExactly(1) ? add({1, 1}, negate(x[0])) : x[1].isExactly(0) ? x[0] : NumberRange::anyBit();
   if (isa<arith::UIToFPOp, arith::ExtUIOp>(op) && node->operands[0]->type.isInteger(1))
     return x[0];
-  if (isa<arith::SIToFPOp>(op))
-    if (AffineExpr index = code.toIndex(node->operands[0]))
-      return widen(getIndexRange(index, area), node->type);
+  if (isa<arith::SIToFPOp>(op) && !x[0].hasNaN && !node->operands[0]->type.isInteger(1))
+    return widen(x[0], node->type);
   if (isa<FloatType>(node->type))
     if (std::optional<NumberRange> range = computeFloat(op, x)) {
       if (const CodeNode *top = nullptr; findBelowMaximum(node, top))
@@ -297,7 +338,8 @@ NumberRange RangeEvaluator::visitOperation(const CodeNode *node, const ScoreArea
         range->low = kLeastSoftmaxSum;
       return *range;
     }
-  return NumberRange::unknown();
+  return isa<IntegerType, IndexType>(node->type) && !node->type.isInteger(1) ? computeInteger(node, x, area)
+                                                                             : NumberRange::unknown();
 }
 
 NumberRange RangeEvaluator::visit(const CodeNode *node, const ScoreArea &area) {

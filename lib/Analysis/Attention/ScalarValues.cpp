@@ -210,6 +210,8 @@ static std::optional<ScalarValue> compute(Operation *op, ArrayRef<ScalarValue> o
     if (std::optional<double> number = computeFloat(op, numbers))
       return *number;
   }
+  if (areIntegers && isa<math::AbsIOp>(op))
+    return std::get<APInt>(operands[0]).abs();
   if (areIntegers && operands.size() == 2)
     if (std::optional<APInt> number =
             computeInteger(op, std::get<APInt>(operands[0]), std::get<APInt>(operands[1])))

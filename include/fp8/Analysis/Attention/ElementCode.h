@@ -90,6 +90,7 @@ private:
   };
   std::optional<Bounds> getBounds(mlir::AffineExpr expr) const;
   mlir::AffineExpr readIndex(const CodeNode *node) const;
+  std::optional<bool> decide(const CodeNode *condition) const;
 
   const CodeNode *add(CodeNode node);
   const CodeNode *addElement(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> at);

@@ -40,7 +40,9 @@ public:
 private:
   NumberRange visit(const CodeNode *node, const ScoreArea &area);
   NumberRange visitOperation(const CodeNode *node, const ScoreArea &area);
+  bool areSame(const CodeNode *x, const CodeNode *y, const ScoreArea &area) const;
   NumberRange compareIntegers(const CodeNode *node, const ScoreArea &area);
+  NumberRange computeInteger(const CodeNode *node, llvm::ArrayRef<NumberRange> x, const ScoreArea &area);
   NumberRange reduce(const CodeNode *node);
   const CodeNode *findChosen(const CodeNode *node);
   const CodeNode *skip(const CodeNode *node);

@@ -107,7 +107,7 @@ Value ElementsWriter::compute(const CodeNode *node) {
   Location loc = node->value ? node->value.getLoc() : block->getParentOp()->getLoc();
   Type type = isa<FloatType>(node->type) ? Type(builder.getF32Type()) : node->type;
   if (node->kind == Kind::index)
-    return writeIndex(builder, node->at[0], loc, [&](unsigned dim) { return indices.lookup(dim); });
+    return writeIndex(builder, node, loc, [&](unsigned dim) { return indices.lookup(dim); });
   if (node->kind == Kind::constant) {
     auto constant = cast<TypedAttr>(node->constant);
     if (type != node->type) {

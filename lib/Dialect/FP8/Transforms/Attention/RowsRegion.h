@@ -58,8 +58,8 @@ private:
   llvm::SmallPtrSet<const CodeNode *, 32> visited;
 };
 
-/// Writes an index. `getDim` gives that of a dimension.
-mlir::Value writeIndex(mlir::OpBuilder &builder, mlir::AffineExpr expr, mlir::Location loc,
+/// Writes a node that is an index. `getDim` gives that of a dimension.
+mlir::Value writeIndex(mlir::OpBuilder &builder, const CodeNode *node, mlir::Location loc,
                        llvm::function_ref<mlir::Value(unsigned)> getDim);
 
 /// Writes a planned region.

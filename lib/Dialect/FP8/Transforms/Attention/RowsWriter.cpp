@@ -70,15 +70,15 @@ void RowsWriter::chooseStored() {
 // Scalars
 //===----------------------------------------------------------------------===//
 
-Value fp8::detail::writeIndex(OpBuilder &builder, AffineExpr expr, Location loc,
-                              llvm::function_ref<Value(unsigned)> getDim) {
+static Value writeExpr(OpBuilder &builder, AffineExpr expr, Location loc,
+                       llvm::function_ref<Value(unsigned)> getDim) {
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     return getDim(dim.getPosition());
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return arith::ConstantIndexOp::create(builder, loc, constant.getValue());
   auto binary = cast<AffineBinaryOpExpr>(expr);
-  Value lhs = writeIndex(builder, binary.getLHS(), loc, getDim),
-        rhs = writeIndex(builder, binary.getRHS(), loc, getDim);
+  Value lhs = writeExpr(builder, binary.getLHS(), loc, getDim),
+        rhs = writeExpr(builder, binary.getRHS(), loc, getDim);
   switch (binary.getKind()) {
   case AffineExprKind::Add:
     return arith::AddIOp::create(builder, loc, lhs, rhs);
@@ -91,12 +91,19 @@ Value fp8::detail::writeIndex(OpBuilder &builder, AffineExpr expr, Location loc,
   }
 }
 
+Value fp8::detail::writeIndex(OpBuilder &builder, const CodeNode *node, Location loc,
+                              llvm::function_ref<Value(unsigned)> getDim) {
+  Value index = writeExpr(builder, node->at[0], loc, getDim);
+  return node->type.isIndex() ? index
+                              : arith::IndexCastOp::create(builder, loc, node->type, index).getResult();
+}
+
 /// Writes one operation on scalars.
 Value RowsWriter::writeOperation(OpBuilder &at, const CodeNode *node, ArrayRef<Value> operands) {
   Location loc = getLoc(node, block);
   switch (node->kind) {
   case Kind::index:
-    return writeIndex(at, node->at[0], loc, [&](unsigned dim) -> Value {
+    return writeIndex(at, node, loc, [&](unsigned dim) -> Value {
       auto *key = llvm::find(plan.keys, dim);
       if (key == plan.keys.end())
         return indices.lookup(dim);
