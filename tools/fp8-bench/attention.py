@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8-bench attention: training steps with causal attention beside eager PyTorch, by the number of tokens: milliseconds and
 memory on this CPU. Two layers of width 768, 12 heads, batch 1, AdamW; PyTorch in f32 and in bf16 by autocast, fp8.torch in
-bf16 by autocast, its attention written out or fused. Each variant is a process of its own in every round. With --target the
-kernels for GPUs are counted instead, on the emulator: one head, with and without a causal mask."""
+bf16 by autocast, its attention written out or fused; with --window each token sees so many. Each variant is a process of
+its own in every round. With --target the kernels for GPUs are counted instead, on the emulator: one head, without a mask and
+with each one."""
 
 import argparse
 import json
@@ -42,6 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     chips = "count the kernels for these chips, such as sm_89,sm_90a"
     parser.add_argument("--target", type=lambda text: text.split(","), default=[], metavar="LIST", help=chips)
     parser.add_argument("--depth", type=numbers, default=[64, 128], metavar="LIST", help="with --target: elements of a head (default: 64,128)")
+    parser.add_argument("--window", type=positive(int), metavar="N", help="a token sees itself and N - 1 before it (default: all before it)")
     parser.add_argument("--bias", action="store_true", help="with --target: attention with a bias that has a gradient")
     parser.add_argument("--ptxas", default=shutil.which("ptxas") or "none", metavar="PATH", help="with --target: or none (default: that on $PATH)")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR", help="folder of fp8-compile (default: that of fp8-bench)")
@@ -50,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def measure(options: argparse.Namespace, examples: pathlib.Path) -> list[str]:
     if options.target:
-        return attention_kernels.measure(options.bin, options.ptxas, options.target, options.tokens, options.depth, options.bias)
+        return attention_kernels.measure(options.bin, options.ptxas, options.target, options.tokens, options.depth, options.bias, options.window)
     if options.torch_python is None:
         raise Failure("PyTorch is not here: give --torch-python=PYTHON, or run tools/check --torch, which makes an environment")
     ours = {f"{recipe}, {kind}": f"{kind}:{recipe}" for recipe in options.recipe for kind in options.attention}
@@ -86,7 +88,7 @@ def ask(options: argparse.Namespace, variant: str, tokens: int) -> dict:
     variables = {**os.environ, "FP8_TOOLS": str(options.bin)}
     if (sources := HERE.parents[1] / "python/src").is_dir():
         variables["PYTHONPATH"] = str(sources)
-    command = [str(options.torch_python), str(HERE / "peer/torch_attention.py"), variant, str(tokens), str(options.steps)]
+    command = [str(options.torch_python), str(HERE / "peer/torch_attention.py"), variant, str(tokens), str(options.steps), str(options.window or 0)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=variables)
     except OSError as error:

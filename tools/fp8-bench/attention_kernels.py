@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The needs of the kernels of attention, counted without a GPU: one head in bf16, forward and backward."""
 
+import dataclasses
 import pathlib
 import re
 import tempfile
@@ -11,7 +12,6 @@ import kernels
 import results
 from failure import Failure
 
-MASKS = ["full", "causal"]
 # Of each kernel: what it computes, tensors of which it has own rows, and tensors that it streams for each tile.
 WORK = {"attention": ("output", 2, 2), "attention_query_grad": ("dQ", 3, 2), "attention_key_grad": ("dK, dV", 4, 2)}
 # Where the registers of a thread have no room for both gradients.
@@ -22,12 +22,33 @@ COLUMNS = ["registers", "spills", "sectors", "products", "instructions", "confli
 ABOUT = """\
 registers of a thread and bytes spilled, by ptxas; by the emulator, for one head: sectors, the bytes of memory that accesses touch,
 beside every tensor once and the streamed ones once for each 128 rows that see them; products, two operations for each
-multiply-add, beside scores x depth (4 for the output, 14 backward; half of the scores count under a causal mask); instructions of a thread for each
-score besides those of tensor cores and their loads from shared memory; bank conflicts. With a bias, of tokens x tokens, every kernel
-reads it once, and one more writes its gradient in f32."""
+multiply-add, beside scores x depth (4 for the output, 14 backward; half of the scores count under a causal mask, those in it of a window);
+instructions of a thread for each score besides those of tensor cores and their loads from shared memory; bank conflicts. With a bias, of
+tokens x tokens, every kernel reads it once, and one more writes its gradient in f32."""
 
 
-def step(tokens: int, depth: int, causal: bool, has_bias: bool = False) -> str:
+@dataclasses.dataclass(frozen=True)
+class Mask:
+    """A row of scores sees its own key and `window` - 1 before it; all keys, if that is None."""
+
+    name: str
+    window: int | None
+
+    def count_tiles(self, tokens: int) -> int:
+        """The tiles of 128 x 128 scores that have a score which is seen."""
+        tiles = -(-tokens // 128)
+        if self.window is None:
+            return tiles * tiles
+        return sum(tile + 1 - max(0, 128 * tile - self.window + 1) // 128 for tile in range(tiles))
+
+    def count_scores(self, tokens: int) -> float:
+        """The scores that are seen; of a causal mask half of all."""
+        if self.window is None:
+            return tokens * tokens
+        return tokens * tokens / 2 if self.window >= tokens else self.window * tokens - self.window * (self.window - 1) / 2
+
+
+def step(tokens: int, depth: int, mask: Mask, has_bias: bool = False) -> str:
     """The program: attention as linalg, its scores an f32 tensor, probabilities in bf16. A bias has a gradient."""
     shapes = {"ij": f"tensor<{tokens}x{tokens}x", "i": f"tensor<{tokens}x", "id": f"tensor<{tokens}x{depth}x", "jd": f"tensor<{tokens}x{depth}x"}
     lines: list[str] = []
@@ -59,10 +80,16 @@ def step(tokens: int, depth: int, causal: bool, has_bias: bool = False) -> str:
     if has_bias:
         scores.append(("bias", "ij", "bf16"))
         body += ["%b = arith.extf %x1 : bf16 to f32", "%z = arith.addf %t, %b : f32"]
-    if causal:
+    hidden = ""
+    if mask.window is not None:
         body += ["%i = linalg.index 0 : index", "%j = linalg.index 1 : index", "%later = arith.cmpi ugt, %j, %i : index"]
+        hidden = "%later"
+    if mask.window is not None and mask.window < tokens:
+        body += [f"%window = arith.constant {mask.window} : index", "%end = arith.addi %j, %window : index",
+                 "%old = arith.cmpi ule, %end, %i : index", "%hidden = arith.ori %later, %old : i1"]
+        hidden = "%hidden"
     seen = "%z" if has_bias else "%t"
-    generic("x", "ij", "f32", scores, [*body, f"%y = arith.select %later, %lowest, {seen} : f32" if causal else f"%y = arith.addf {seen}, %zero : f32"])
+    generic("x", "ij", "f32", scores, [*body, f"%y = arith.select {hidden}, %lowest, {seen} : f32" if hidden else f"%y = arith.addf {seen}, %zero : f32"])
     generic("m", "i", "f32", [("x", "ij", "f32")], ["%y = arith.maximumf %out, %x0 : f32"], "lowest")
     generic("e", "ij", "f32", [("x", "ij", "f32"), ("m", "i", "f32")], ["%t = arith.subf %x0, %x1 : f32", "%y = math.exp %t : f32"])
     generic("l", "i", "f32", [("e", "ij", "f32")], ["%y = arith.addf %out, %x0 : f32"], "zero")
@@ -94,43 +121,47 @@ def step(tokens: int, depth: int, causal: bool, has_bias: bool = False) -> str:
 """
 
 
-def measure(tools: pathlib.Path, ptxas: str, chips: list[str], tokens: list[int], depths: list[int], has_bias: bool) -> list[str]:
+def measure(
+    tools: pathlib.Path, ptxas: str, chips: list[str], tokens: list[int], depths: list[int], has_bias: bool, window: int | None
+) -> list[str]:
     """The lines to print: a table for each chip."""
-    lines = [ABOUT, ""]
+    lines, masks = [ABOUT, ""], [Mask("full", None), Mask("causal", max(tokens))]
+    if window is not None:
+        masks.append(Mask(f"window {window}", window))
     for chip in chips:
         if chip not in kernels.CHIPS:
             raise Failure(f"argument --target: '{chip}' is none of {', '.join(kernels.CHIPS)}; see fp8-bench attention --help")
         rows: dict[str, dict[str, float]] = {}
         for count in tokens:
             for depth in depths:
-                for mask in MASKS:
-                    rows |= measure_step(tools, ptxas, chip, count, depth, mask == "causal", has_bias)
+                for mask in masks:
+                    rows |= measure_step(tools, ptxas, chip, count, depth, mask, has_bias)
         lines += [chip, "", *results.table("kernel", rows, 2), ""]
     return lines
 
 
 def measure_step(
-    tools: pathlib.Path, ptxas: str, chip: str, tokens: int, depth: int, causal: bool, has_bias: bool
+    tools: pathlib.Path, ptxas: str, chip: str, tokens: int, depth: int, mask: Mask, has_bias: bool
 ) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory(prefix="fp8-bench-") as scratch:
         program = pathlib.Path(scratch) / "attention.mlir"
-        program.write_text(step(tokens, depth, causal, has_bias))
+        program.write_text(step(tokens, depth, mask, has_bias))
         options = ("--recipe=none", "--require-attention=.*")
         assembled = kernels.assemble(tools, ptxas, program, chip, *options)[0] if ptxas != "none" else {}
         counted = kernels.count(tools, program, chip, *options)
     rows: dict[str, dict[str, float]] = {}
     tiles = -(-tokens // 128)
-    share = (tiles + 1) / (2 * tiles) if causal else 1.0  # of the tiles of 128 x 128 scores that a mask leaves
+    share = mask.count_tiles(tokens) / tiles**2
     work = WORK_OF_TWO if any("attention_value_grad" in name for name in counted.kernels) else WORK
     for word, (title, own, streamed) in (work | WORK_OF_BIAS if has_bias else work).items():
         (name,) = (name for name in counted.kernels if re.fullmatch(rf"kernel_{word}(_matmul\d+|_main)?", name))
-        total, scores = counted.kernels[name], tokens * tokens * (0.5 if causal else 1.0)
+        total, scores = counted.kernels[name], mask.count_scores(tokens)
         square = (2 * share + 4 * (title == "dB")) * tokens**2 if has_bias else 0.0  # bytes of the bias and its gradient
         cells = {"sectors": 32 * total["global_sectors"] / (2 * tokens * depth * (own + streamed * tiles * share) + square),
                  "products": total["tensor_operations"] / (scores * depth),
                  "instructions": counted.others[name] / scores, "conflicts": total["bank_conflicts"]}
         if name in assembled:
             cells |= {"registers": assembled[name].registers, "spills": assembled[name].spills}
-        label = f"{title}, {'causal' if causal else 'full'}, {tokens} tokens, {depth}"
+        label = f"{title}, {mask.name}, {tokens} tokens, {depth}"
         rows[label] = {column: cells[column] for column in COLUMNS if column in cells}
     return rows

@@ -247,6 +247,11 @@ def test_attention_counts_the_kernels_of_a_chip(bench):
     done = bench("attention", "--target=sm_120a", "--tokens=128", "--depth=64", "--ptxas=none", "--bias")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if "full, 128 tokens" in line]
     assert [(row[0].partition(",")[0], float(row[2]), float(row[4])) for row in rows] == [("output", 4, 0), ("dQ", 6, 0), ("dK", 8, 0), ("dB", 4, 0)]
+    done = bench("attention", "--target=sm_90a", "--tokens=512", "--depth=64", "--ptxas=none", "--window=64")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if "window 64, 512 tokens" in line]
+    # Of 64 x 512 - 64 x 63 / 2 scores, tiles of 128 rows and at most 192 keys are multiplied; the first one has 128.
+    share = (128 * 128 + 3 * 128 * 192) / (64 * 512 - 32 * 63)
+    assert [round(float(row[2]) / share, 2) for row in rows] == [4, 6, 8]
     done = bench("attention", "--target=sm_70")
     assert done.returncode == 1 and "argument --target: 'sm_70' is none of sm_89" in done.stderr
 

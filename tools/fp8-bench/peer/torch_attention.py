@@ -1,7 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A training step of two layers with attention, one variant a process: python torch_attention.py VARIANT TOKENS STEPS.
+"""A training step of two layers with attention, one variant a process: python torch_attention.py VARIANT TOKENS STEPS WINDOW. A token
+sees itself and WINDOW - 1 tokens before it; all before it, if that is 0.
 
 The answer is a line of JSON: the least seconds of a step, and the most bytes that the process had during steps after the
 first one, beyond those before the model.
@@ -21,17 +22,23 @@ LAYERS, WIDTH, HEADS = 2, 768, 12
 
 
 class Layer(nn.Module):
-    def __init__(self):
+    def __init__(self, window):
         super().__init__()
+        self.window = window
         self.first, self.second = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
         self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
 
     def forward(self, x):
         q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in self.qkv(self.first(x)).chunk(3, -1))
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=self.make_mask(x.shape[1]), is_causal=not self.window)
         x = x + self.out(mixed.transpose(1, 2).flatten(2))
         return x + self.down(F.gelu(self.up(self.second(x)), approximate="tanh"))
+
+    def make_mask(self, tokens):
+        places = torch.arange(tokens)
+        distance = places[:, None] - places
+        return (distance >= 0) & (distance < self.window) if self.window else None
 
 
 def bytes_taken(field):
@@ -40,10 +47,10 @@ def bytes_taken(field):
         return 1024 * next(int(line.split()[1]) for line in file if line.startswith(field))
 
 
-def make_step(variant, tokens):
+def make_step(variant, tokens, window):
     """A call is a step: forward, backward and AdamW. VARIANT is f32 or bf16 for eager PyTorch, or ATTENTION:RECIPE."""
     torch.manual_seed(0)
-    model = nn.Sequential(*[Layer() for _ in range(LAYERS)])
+    model = nn.Sequential(*[Layer(window) for _ in range(LAYERS)])
     inputs, targets = torch.randn(1, tokens, WIDTH), torch.randn(1, tokens, WIDTH)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False)
     if ":" in variant:
@@ -71,13 +78,13 @@ def forget_peak():
         file.write("5")
 
 
-def main(variant, tokens, steps):
+def main(variant, tokens, steps, window):
     import torch._dynamo  # noqa: F401 - PyTorch's optimizers import it: its memory is not the step's.
 
     if ":" in variant:
         import fp8.torch  # noqa: F401
     before = bytes_taken("VmRSS")
-    step = make_step(variant, int(tokens))
+    step = make_step(variant, int(tokens), int(window))
     step()
     forget_peak()
     best = float("inf")
