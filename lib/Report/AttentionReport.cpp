@@ -65,16 +65,25 @@ static void printSites(StringRef title, ArrayRef<const AttentionRecord *> record
   printParts(parts, os);
 }
 
-/// Prints the sites whose masks hide keys, by the share that they hide.
+/// Returns what hides keys, from the mask of a record.
+static std::string describeMask(StringRef mask) {
+  if (mask.consume_front("window "))
+    return ("a window of " + mask + " keys").str();
+  return mask == "causal" ? "a causal mask" : "a mask of old keys";
+}
+
+/// Prints the sites whose masks hide keys, by mask and by the share that it hides.
 static void printMasks(ArrayRef<const AttentionRecord *> fused, raw_ostream &os) {
   std::map<std::string, std::vector<const AttentionRecord *>> masked; // by what is said of them
   for (const AttentionRecord *record : fused)
     if (!record->mask.empty())
-      masked[record->keysSkipped ? llvm::formatv(" ({0:F0}% of the scores)", 100 * *record->keysSkipped).str()
-                                 : ""]
+      masked[describeMask(record->mask) + " hides " +
+             (record->keysSkipped
+                  ? llvm::formatv(" ({0:F0}% of the scores)", 100 * *record->keysSkipped).str()
+                  : "")]
           .push_back(record);
-  for (const auto &[share, sites] : masked)
-    printSites("  a causal mask hides " + share + ":", sites, os);
+  for (const auto &[what, sites] : masked)
+    printSites("  " + what + ":", sites, os);
 }
 
 void fp8::printAttention(const std::vector<AttentionRecord> &records, raw_ostream &os) {

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The proof is by ranges of values: no pattern of masks is known here. A smaller count claims more, so that
-// the least one that can be proved is found by halving.
+// The proof is by ranges of values: no pattern of masks is known here. A range of fewer keys claims more, so
+// that the least one that can be proved is found by halving, first its end, then its beginning.
 
 #include "fp8/Analysis/Attention/VisibleKeys.h"
 #include "fp8/Analysis/Attention/RangeEvaluator.h"
@@ -16,22 +16,39 @@ using namespace fp8;
 using Kind = CodeNode::Kind;
 
 namespace {
+/// What is proved, and by which indices.
+struct Problem {
+  const ElementCode &code;
+  ArrayRef<const CodeNode *> raw, outputs;
+  unsigned row, key;
+  bool boundsInputs;
+
+  int64_t countRows() const { return code.getSizes()[row]; }
+  int64_t countKeys() const { return code.getSizes()[key]; }
+};
+
 class Proof {
 public:
-  Proof(const ElementCode &code, ArrayRef<const CodeNode *> raw, ArrayRef<const CodeNode *> outputs,
-        unsigned row, unsigned key, bool boundsInputs);
+  Proof(const Problem &problem);
 
-  /// Returns whether a row i sees no key from i + `count` on.
-  bool holds(int64_t count);
+  /// States that all rows i see key i + `distance`.
+  void addDiagonal(int64_t distance);
+  /// States that all rows see the first key.
+  void addFirst();
+  /// Returns whether a row i sees no key from i + `end` on. All stated keys are before.
+  bool hidesFrom(int64_t end);
+  /// Returns whether a row i sees no key before i + `first`. All stated keys are there or behind.
+  bool hidesBefore(int64_t first);
   ArrayRef<Value> getBounded() const { return evaluator.getBounded(); }
 
 private:
   void visit(const CodeNode *node);
   bool isIdle(const CodeNode *reduction, const ScoreArea &hidden);
+  bool hides(const ScoreArea &hidden);
 
+  Problem problem;
   llvm::SetVector<const CodeNode *> nodes;
   SmallVector<const CodeNode *> rows; ///< outputs that are one
-  unsigned key;
   RangeEvaluator evaluator;
 };
 } // namespace
@@ -45,22 +62,26 @@ static SmallVector<std::pair<const CodeNode *, NumberRange>> bound(ArrayRef<cons
   return bounds;
 }
 
-Proof::Proof(const ElementCode &code, ArrayRef<const CodeNode *> raw, ArrayRef<const CodeNode *> outputs,
-             unsigned row, unsigned key, bool boundsInputs)
-    : key(key), evaluator(code, row, key, bound(raw), boundsInputs) {
-  for (const CodeNode *output : outputs) {
+Proof::Proof(const Problem &problem)
+    : problem(problem),
+      evaluator(problem.code, problem.row, problem.key, bound(problem.raw), problem.boundsInputs) {
+  for (const CodeNode *output : problem.outputs) {
     visit(output);
-    if (output->isFunctionOf(key))
+    if (output->isFunctionOf(problem.key))
       rows.push_back(output);
   }
-  // Every row has key 0, and its own key where there are as many keys as rows.
-  ScoreArea first = evaluator.everywhere(), own = first;
-  first.key = {0, 0};
-  evaluator.addSeen(first);
-  own.difference = {0, 0};
-  int64_t numRows = code.getSizes()[row], numKeys = code.getSizes()[key];
-  if (!ShapedType::isDynamic(numRows) && !ShapedType::isDynamic(numKeys) && numRows <= numKeys)
-    evaluator.addSeen(own);
+}
+
+void Proof::addDiagonal(int64_t distance) {
+  ScoreArea area = evaluator.everywhere();
+  area.difference = {static_cast<double>(distance), static_cast<double>(distance)};
+  evaluator.addSeen(area);
+}
+
+void Proof::addFirst() {
+  ScoreArea area = evaluator.everywhere();
+  area.key = {0, 0};
+  evaluator.addSeen(area);
 }
 
 void Proof::visit(const CodeNode *node) {
@@ -85,45 +106,107 @@ bool Proof::isIdle(const CodeNode *reduction, const ScoreArea &hidden) {
   return false;
 }
 
-bool Proof::holds(int64_t count) {
-  ScoreArea hidden = evaluator.everywhere();
-  hidden.difference.low = static_cast<double>(count);
-  hidden.key.low = static_cast<double>(count);
+bool Proof::hides(const ScoreArea &hidden) {
   return !rows.empty() && llvm::all_of(rows, [&](const CodeNode *output) {
     return evaluator.compute(output, hidden).isExactly(0);
   }) && llvm::all_of(nodes, [&](const CodeNode *node) {
-    return node->kind != Kind::reduction || !llvm::is_contained(node->bound, key) || isIdle(node, hidden);
+    return node->kind != Kind::reduction || !llvm::is_contained(node->bound, problem.key) ||
+           isIdle(node, hidden);
   });
 }
 
-/// Returns the least count that can be proved for `row`; nothing if it sees all keys.
-static std::optional<int64_t> findLeastCount(Proof &proof, int64_t numKeys) {
-  // A mask over an unknown number of keys can hide those behind the row's own.
-  int64_t visible = ShapedType::isDynamic(numKeys) ? 1 : numKeys - 1, tooFew = 0;
-  if (visible < 1 || !proof.holds(visible))
-    return std::nullopt;
-  while (visible - tooFew > 1) {
-    int64_t count = (tooFew + visible) / 2;
-    (proof.holds(count) ? visible : tooFew) = count;
-  }
-  return visible;
+bool Proof::hidesFrom(int64_t end) {
+  ScoreArea hidden = evaluator.everywhere();
+  hidden.difference.low = static_cast<double>(end);
+  hidden.key.low = static_cast<double>(end);
+  return hides(hidden);
 }
 
-static std::optional<VisibleKeys> findBest(const ElementCode &code, ArrayRef<const CodeNode *> raw,
-                                           ArrayRef<const CodeNode *> outputs, ArrayRef<unsigned> rows,
-                                           unsigned key, bool boundsInputs) {
+bool Proof::hidesBefore(int64_t first) {
+  ScoreArea hidden = evaluator.everywhere();
+  hidden.difference.high = static_cast<double>(first - 1);
+  hidden.key.high = std::min(hidden.key.high, static_cast<double>(problem.countRows() - 1 + first - 1));
+  return hides(hidden);
+}
+
+/// Returns the number between `holding` and `failing` next to `failing` for which `holds` is true; it is true
+/// of all numbers between that one and `holding`.
+static int64_t search(int64_t holding, int64_t failing, function_ref<bool(int64_t)> holds) {
+  while (std::abs(holding - failing) > 1) {
+    int64_t middle = holding + (failing - holding) / 2;
+    (holds(middle) ? holding : failing) = middle;
+  }
+  return holding;
+}
+
+static void addBounded(const Proof &proof, VisibleKeys &visible) {
+  for (Value tensor : proof.getBounded())
+    if (!llvm::is_contained(visible.bounded, tensor))
+      visible.bounded.push_back(tensor);
+}
+
+/// Finds the end of the keys that a row sees.
+static void findEnd(const Problem &problem, VisibleKeys &visible) {
+  Proof proof(problem);
+  int64_t numRows = problem.countRows(), numKeys = problem.countKeys();
+  // Every row has key 0, and its own key where there are as many keys as rows.
+  proof.addFirst();
+  bool isKnown = !ShapedType::isDynamic(numRows) && !ShapedType::isDynamic(numKeys);
+  if (isKnown && numRows <= numKeys)
+    proof.addDiagonal(0);
+  // A mask over an unknown number of keys can hide those behind the row's own.
+  int64_t most = ShapedType::isDynamic(numKeys) ? 1 : numKeys - 1;
+  if (most < 1 || !proof.hidesFrom(most))
+    return;
+  visible.end = search(most, 0, [&](int64_t end) { return proof.hidesFrom(end); });
+  addBounded(proof, visible);
+}
+
+/// Finds the first key that a row sees. With a key of each row that is neither before it nor behind the end,
+/// both may be left out together.
+static void findFirst(const Problem &problem, VisibleKeys &visible) {
+  int64_t numRows = problem.countRows(), numKeys = problem.countKeys();
+  if (ShapedType::isDynamic(numRows) || ShapedType::isDynamic(numKeys) || numKeys < numRows)
+    return;
+  int64_t seen = std::min(numKeys - numRows, visible.end.value_or(numKeys) - 1);
+  Proof proof(problem);
+  proof.addDiagonal(seen);
+  int64_t least = 2 - numRows; // which hides the first key from the last row
+  if (least > seen || !proof.hidesBefore(least))
+    return;
+  visible.first = search(least, seen + 1, [&](int64_t first) { return proof.hidesBefore(first); });
+  addBounded(proof, visible);
+}
+
+double VisibleKeys::countScores(int64_t rows, int64_t keys) const {
+  // Row i has the keys before i + distance: none up to a row, all from another one on.
+  auto countBefore = [&](int64_t distance) {
+    int64_t some = std::clamp<int64_t>(-distance, 0, rows);
+    int64_t all = std::clamp<int64_t>(keys - distance, some, rows);
+    auto sumBelow = [](int64_t n) { return static_cast<double>(n) * static_cast<double>(n - 1) / 2; };
+    return static_cast<double>(all - some) * static_cast<double>(distance) + sumBelow(all) - sumBelow(some) +
+           static_cast<double>(rows - all) * static_cast<double>(keys);
+  };
+  return countBefore(end.value_or(keys)) - (first ? countBefore(*first) : 0);
+}
+
+static std::optional<VisibleKeys> findBest(Problem problem, ArrayRef<unsigned> rows) {
+  constexpr int64_t assumed = 2048; // of sizes that are not known
   std::optional<VisibleKeys> best;
-  int64_t least = 0; // twice the mean of visible keys
+  double least = 0;
+  auto sizeOf = [](int64_t size) { return ShapedType::isDynamic(size) ? assumed : size; };
   for (unsigned row : rows) {
-    int64_t size = code.getSizes()[row];
-    Proof proof(code, raw, outputs, row, key, boundsInputs);
-    std::optional<int64_t> count = findLeastCount(proof, code.getSizes()[key]);
-    if (size == 1 || !count)
+    problem.row = row;
+    if (problem.countRows() == 1)
       continue;
-    int64_t seen = 2 * *count + (ShapedType::isDynamic(size) ? 0 : size);
-    if (!best || seen < least) {
-      best = VisibleKeys{row, *count, llvm::to_vector(proof.getBounded())};
-      least = seen;
+    VisibleKeys visible{row, std::nullopt, std::nullopt, {}};
+    findEnd(problem, visible);
+    findFirst(problem, visible);
+    double share = visible.countScores(sizeOf(problem.countRows()), sizeOf(problem.countKeys())) /
+                   static_cast<double>(sizeOf(problem.countRows()));
+    if ((visible.first || visible.end) && (!best || share < least)) {
+      best = visible;
+      least = share;
     }
   }
   return best;
@@ -132,6 +215,8 @@ static std::optional<VisibleKeys> findBest(const ElementCode &code, ArrayRef<con
 std::optional<VisibleKeys> fp8::findVisibleKeys(const ElementCode &code, ArrayRef<const CodeNode *> raw,
                                                 ArrayRef<const CodeNode *> outputs, ArrayRef<unsigned> rows,
                                                 unsigned key) {
-  std::optional<VisibleKeys> found = findBest(code, raw, outputs, rows, key, /*boundsInputs=*/false);
-  return found ? found : findBest(code, raw, outputs, rows, key, /*boundsInputs=*/true);
+  Problem problem{code, raw, outputs, /*row=*/0, key, /*boundsInputs=*/false};
+  std::optional<VisibleKeys> found = findBest(problem, rows);
+  problem.boundsInputs = true;
+  return found ? found : findBest(problem, rows);
 }

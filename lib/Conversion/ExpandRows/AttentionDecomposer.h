@@ -31,10 +31,10 @@ struct Blocks {
   int64_t size;
 };
 
-/// The rows of a block see the keys before the index of the last one + `count`.
+/// Row i sees the keys from i + `first` on, if that is set, and before i + `end`, if that is set.
 struct Limit {
-  unsigned row; ///< the outer dimension of that index
-  int64_t count;
+  unsigned row; ///< the outer dimension of i
+  std::optional<int64_t> first, end;
   mlir::Value isValid; ///< whether the operands are such that this holds; else they see all keys
 };
 
@@ -85,6 +85,7 @@ private:
   mlir::SmallVector<mlir::Value> runRow(mlir::OpBuilder &b, mlir::ValueRange position,
                                         mlir::ArrayRef<mlir::Value> matmuls,
                                         mlir::ArrayRef<mlir::Value> slots, const Box &seen);
+  void shiftKeys(mlir::OpBuilder &b, mlir::Operation *clone, const Box &seen);
   void cloneLimited(mlir::OpBuilder &b, mlir::Operation &inner, mlir::IRMapping &mapping,
                     mlir::ArrayRef<mlir::Value> slots, const Box &seen);
   mlir::SmallVector<mlir::Value> runRows(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> matmuls,

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The keys that a block of rows sees: those before the limit of its last row, if the operands are numbers for
-// which `visible_keys` speaks, else all.
+// The keys that a block of rows sees: those from the first one of its first row to the last one of its last
+// row, if the operands are numbers for which `visible_keys` speaks, else all.
 
 #include "AttentionDecomposer.h"
 #include "fp8/Analysis/Attention/NumberRanges.h"
@@ -17,6 +17,10 @@ using namespace mlir;
 using namespace fp8;
 using namespace fp8::detail;
 
+/// Keys are left out in groups of so many, so that every vector of a row has the keys that it has in a row of
+/// all keys, and sums by lanes of vectors have the same order.
+static constexpr int64_t kKeyGroup = 64;
+
 /// Returns whether the tensors of the code of rows are scalars and rows of all keys, which can be cut.
 static bool hasOnlyRows(Block &code, int64_t keys) {
   return llvm::all_of(code, [&](Operation &op) {
@@ -27,8 +31,8 @@ static bool hasOnlyRows(Block &code, int64_t keys) {
   });
 }
 
-/// Returns the limit that blocks can apply: `visible_keys` of the form i + count, with loops over rows, of
-/// f32, bf16 or f16.
+/// Returns the limit that blocks can apply: `visible_keys` of the form i + number, with loops over rows, of
+/// f32, bf16 or f16. Every block sees a key.
 template <typename Op>
 std::optional<Limit> AttentionDecomposer<Op>::chooseLimit() {
   std::optional<AffineMap> visible = op.getVisibleKeys();
@@ -44,11 +48,15 @@ std::optional<Limit> AttentionDecomposer<Op>::chooseLimit() {
     if (maps[1].isFunctionOfDim(dim) || maps[2].isFunctionOfDim(dim) ||
         (kIsGrad && (outMaps[1].isFunctionOfDim(dim) || outMaps[2].isFunctionOfDim(dim))))
       continue;
-    AffineExpr rest =
-        simplifyAffineExpr(visible->getResult(0) - rewriter.getAffineDimExpr(dim), ranges.size(), 0);
-    auto count = dyn_cast<AffineConstantExpr>(rest);
-    if (count && count.getValue() > 0 && count.getValue() < ranges[dims.keys.front()])
-      return Limit{dim, count.getValue(), Value()};
+    int64_t keys = ranges[dims.keys.front()], rows = ranges[dim];
+    Limit found{dim, getKeyDistance(*visible, 0, dim), getKeyDistance(*visible, 1, dim), Value()};
+    if (found.end && (*found.end <= 0 || *found.end >= keys))
+      found.end.reset();
+    if (found.first && (ShapedType::isDynamic(rows) || *found.first <= -rows || *found.first > keys - rows ||
+                        (found.end && *found.first >= *found.end)))
+      found.first.reset();
+    if (found.first || found.end)
+      return found;
   }
   return std::nullopt;
 }
@@ -99,24 +107,38 @@ Value AttentionDecomposer<Op>::checkOperands() {
   return isValid;
 }
 
-/// Returns `box` with the keys that its rows see.
+/// Returns `box` with the keys that its rows see, whole groups before them included.
 template <typename Op>
 Box AttentionDecomposer<Op>::limitKeys(OpBuilder &b, const Box &box) {
   Box seen = box;
   if (!limit)
     return seen;
   unsigned key = dims.keys.front();
-  AffineExpr offset, size, all;
-  bindDims(op.getContext(), offset, size, all);
-  AffineMap least = AffineMap::get(3, 0, {offset + size - 1 + limit->count, all}, op.getContext());
-  OpFoldResult end = affine::makeComposedFoldedAffineMin(
-      b, loc, least, {box.offsets[limit->row], box.sizes[limit->row], box.sizes[key]});
-  if (getConstantIntValue(end) && getConstantIntValue(end) == getConstantIntValue(box.sizes[key]))
+  MLIRContext *context = op.getContext();
+  AffineExpr offset, size, all, from;
+  bindDims(context, offset, size, all, from);
+  OpFoldResult begin = b.getIndexAttr(0), rowOffset = box.offsets[limit->row];
+  if (limit->first) {
+    AffineExpr group = (offset + *limit->first).floorDiv(kKeyGroup) * kKeyGroup;
+    AffineMap most = AffineMap::get(1, 0, {group, b.getAffineConstantExpr(0)}, context);
+    begin = affine::makeComposedFoldedAffineMax(b, loc, most, rowOffset);
+  }
+  SmallVector<AffineExpr> counts{all - from};
+  if (limit->end)
+    counts.push_back(offset + size - 1 + *limit->end - from);
+  OpFoldResult count =
+      affine::makeComposedFoldedAffineMin(b, loc, AffineMap::get(4, 0, counts, context),
+                                          {rowOffset, box.sizes[limit->row], box.sizes[key], begin});
+  if (getConstantIntValue(count) && getConstantIntValue(count) == getConstantIntValue(box.sizes[key]))
     return seen;
-  seen.sizes[key] =
-      arith::SelectOp::create(b, loc, limit->isValid, getValueOrCreateConstantIndexOp(b, loc, end),
-                              getValueOrCreateConstantIndexOp(b, loc, box.sizes[key]))
-          .getResult();
+  auto ifValid = [&](OpFoldResult limited, OpFoldResult whole) -> OpFoldResult {
+    return arith::SelectOp::create(b, loc, limit->isValid, getValueOrCreateConstantIndexOp(b, loc, limited),
+                                   getValueOrCreateConstantIndexOp(b, loc, whole))
+        .getResult();
+  };
+  seen.sizes[key] = ifValid(count, box.sizes[key]);
+  if (limit->first)
+    seen.offsets[key] = ifValid(begin, box.offsets[key]);
   return seen;
 }
 

@@ -10,6 +10,7 @@
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -17,23 +18,39 @@ using namespace mlir;
 using namespace fp8;
 using namespace fp8::detail;
 
+/// Adds the first key that is seen to the indices of keys in `clone`, an operation on rows.
+template <typename Op>
+void AttentionDecomposer<Op>::shiftKeys(OpBuilder &b, Operation *clone, const Box &seen) {
+  OpFoldResult first = seen.offsets[dims.keys.front()];
+  if (isZeroInteger(first))
+    return;
+  OpBuilder::InsertionGuard guard(b);
+  clone->walk([&](linalg::IndexOp index) {
+    b.setInsertionPointAfter(index);
+    auto key = arith::AddIOp::create(b, loc, index, cast<Value>(first));
+    index.getResult().replaceAllUsesExcept(key, key);
+  });
+}
+
 /// Copies an operation of the code of rows, whose rows have the keys that are `seen`: memory for a whole row
-/// is cut to them, and that of rows which the code yields are `slots`.
+/// is cut to them, the index of a key counts from the first of them, and memory of rows which the code yields
+/// are `slots`.
 template <typename Op>
 void AttentionDecomposer<Op>::cloneLimited(OpBuilder &b, Operation &inner, IRMapping &mapping,
                                            ArrayRef<Value> slots, const Box &seen) {
-  auto cut = [&](Value row) -> Value {
-    OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
-    return tensor::ExtractSliceOp::create(b, loc, row, zero, seen.sizes[dims.keys.front()], one);
+  unsigned key = dims.keys.front();
+  auto cut = [&](Value row, OpFoldResult first) -> Value {
+    return tensor::ExtractSliceOp::create(b, loc, row, first, seen.sizes[key], OpFoldResult(b.getIndexAttr(1)));
   };
   Operation *clone = b.clone(inner, mapping);
+  shiftKeys(b, clone, seen);
   auto structured = dyn_cast<DestinationStyleOpInterface>(clone);
   for (auto [i, result] : llvm::enumerate(clone->getResults())) {
     auto row = dyn_cast<RankedTensorType>(result.getType());
     if (!row || row.getRank() == 0)
       continue;
     if (!structured) {
-      mapping.map(inner.getResult(i), cut(result));
+      mapping.map(inner.getResult(i), cut(result, b.getIndexAttr(0)));
       continue;
     }
     OpOperand *init = structured.getDpsInitOperand(i);
@@ -52,7 +69,7 @@ void AttentionDecomposer<Op>::cloneLimited(OpBuilder &b, Operation &inner, IRMap
     auto row = dyn_cast<RankedTensorType>(operand.get().getType());
     if (!row || row.getRank() == 0 || !row.hasStaticShape())
       continue;
-    operand.set(cut(operand.get()));
+    operand.set(cut(operand.get(), seen.offsets[key]));
     if (structured.isDpsInit(&operand))
       structured.getTiedOpResult(&operand).setType(operand.get().getType());
   }
@@ -64,6 +81,8 @@ template <typename Op>
 SmallVector<Value> AttentionDecomposer<Op>::runRow(OpBuilder &b, ValueRange position, ArrayRef<Value> matmuls,
                                                    ArrayRef<Value> slots, const Box &seen) {
   SmallVector<OpFoldResult> indices(ranges.size(), b.getIndexAttr(0)), inBlock(indices);
+  for (unsigned key : dims.keys)
+    indices[key] = seen.offsets[key];
   AffineExpr sum = b.getAffineDimExpr(0) + b.getAffineDimExpr(1);
   IRMapping mapping;
   Block &body = op.getRows().front();

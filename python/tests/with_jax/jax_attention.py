@@ -98,6 +98,17 @@ def window(q, k, v):
     return output_of(jax.nn.softmax(jnp.where((j <= i) & (i - j < 4), s, -1e9), axis=-1), v)
 
 
+def local_window(q, k, v):
+    """With positions that are constants of the program."""
+    return jax.nn.dot_product_attention(q, k, v, local_window_size=(3, 0))
+
+
+def near(q, k, v):
+    s = scores_of(q, k) * 0.25
+    i, j = indices(s)
+    return output_of(jax.nn.softmax(jnp.where(jnp.abs(i - j) < 5, s, -1e9), axis=-1), v)
+
+
 def prefix(q, k, v):
     s = scores_of(q, k) * 0.25
     return output_of(jax.nn.softmax(jnp.where(causal_of(s) | (indices(s)[1] < 3), s, -1e9), axis=-1), v)
@@ -251,7 +262,7 @@ def over_heads(q, k, v):
 
 FUSED = [
     *(plain, causal_where, causal_finfo, causal_added, scaled_on_both, by_logarithm, by_hand, softmax_where, padded, packed, window, prefix),
-    *(alibi, softcap, dropout, grouped_repeat, heads_first, by_vmap, jax_nn, cross, rematerialized),
+    *(local_window, near, alibi, softcap, dropout, grouped_repeat, heads_first, by_vmap, jax_nn, cross, rematerialized),
     *(biased, shared_bias, relative, biased_masked, biased_causal),
     *(sink, sink_first, causal_sink_first, sink_by_hand, off_by_one),
 ]

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention of gpt-oss, whose heads have sinks, in inference: one operation, with the values of eager PyTorch."""
+"""Attention of models of transformers: one operation, with the values of eager PyTorch."""
 
 import fp8.torch
 import pytest
@@ -50,3 +50,44 @@ def test_sinks(dtype, options):
     # Roundings to bf16 of probabilities and products, of 2^-9 each; in f32 sums in another order.
     size, rounding = expected.abs().max().item(), 2**-20 if dtype == torch.float32 else 2**-7
     assert (results["fused"].double() - expected.double()).abs().max().item() <= rounding * size
+
+
+SMALL = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
+         "vocab_size": 96, "max_position_embeddings": 256, "use_cache": False, "pad_token_id": 0}  # fmt: skip
+GPT2 = {"n_embd": 32, "n_head": 2, "n_layer": 1, "vocab_size": 96, "n_positions": 256, "bos_token_id": 0, "eos_token_id": 0, "use_cache": False}
+#: The keywords of configurations, and what the report says of their masks.
+MODELS = {
+    "Llama": (SMALL, "causal", 255 / 512),
+    "GPT2": (GPT2, "causal", 255 / 512),
+    "Mistral": (SMALL | {"sliding_window": 64}, "window 64", 1 - (64 * 256 - 63 * 32) / 256**2),
+    "Gemma2": (SMALL | {"sliding_window": 64}, "window 64", 1 - (64 * 256 - 63 * 32) / 256**2),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_keys_that_the_masks_of_models_hide(name):
+    """Forward and backward in training, with the masks that transformers computes from the positions of tokens."""
+    import transformers
+
+    config, mask, share = MODELS[name]
+    torch.manual_seed(0)
+    model = getattr(transformers, name + "Model")(getattr(transformers, name + "Config")(**config, attn_implementation="eager")).eval()
+    x, weights, results = torch.randn(2, 256, 32), torch.randn(2, 256, 32), {}
+
+    def run(function):
+        model.zero_grad()
+        leaf = x.clone().requires_grad_()
+        y = function(inputs_embeds=leaf).last_hidden_state
+        (y * weights).sum().backward()
+        return [y.detach(), leaf.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
+
+    for attention in ("written", "fused"):
+        torch._dynamo.reset()
+        backend = fp8.torch.backend("none", attention=attention)
+        results[attention] = run(torch.compile(model, backend=backend))
+    sites = [site for graph in backend.graphs for site in graph.report.attention]
+    assert sites and all(site.is_fused and (site.mask, site.keys_skipped) == (mask, share) for site in sites)
+    assert all(torch.equal(one, other) for one, other in zip(results["fused"], results["written"], strict=True))
+    # Sums in another order than PyTorch's.
+    for found, expected in zip(results["fused"], run(model), strict=True):
+        assert (found - expected).abs().max() <= 1e-4 * expected.abs().max()

@@ -126,13 +126,54 @@ func.func @backward(%q: tensor<2x25x3x16xbf16>, %k: tensor<2x8x16xbf16>, %v: ten
 #o = affine_map<(i, j, d, e) -> (i, e)>
 func.func @causal(%q: tensor<256x16xf32>, %k: tensor<256x16xf32>, %v: tensor<256x24xf32>, %o: tensor<256x24xf32>) -> tensor<256x24xf32> {
   %0 = fp8.attention ins(%q, %k, %v : tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x24xf32>) outs(%o : tensor<256x24xf32>)
-      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (i + 1)>} rows {
+      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (0, i + 1)>} rows {
     ^bb0(%i: index, %s: tensor<256xf32>):
       %init = tensor.empty() : tensor<256xf32>
       %p = linalg.exp ins(%s : tensor<256xf32>) outs(%init : tensor<256xf32>) -> tensor<256xf32>
       fp8.yield %p : tensor<256xf32>
   } -> tensor<256x24xf32>
   return %0 : tensor<256x24xf32>
+}
+
+// -----
+
+// In a window rows begin with a whole group of 64 keys, and the index of a key is counted from there.
+// LONG-LABEL: func.func @window
+// LONG: %[[VALID:.+]] = arith.andi
+// LONG: scf.for %[[I:[^ ]+]] =
+// LONG: %[[FROM:.+]] = affine.max #{{.+}}(%[[I]])
+// LONG: %[[COUNT:.+]] = affine.min #{{.+}}(%[[FROM]], %[[I]])
+// LONG: %[[SIZE:.+]] = arith.select %[[VALID]], %[[COUNT]], %{{.+}} : index
+// LONG: %[[FIRST:.+]] = arith.select %[[VALID]], %[[FROM]], %{{.+}} : index
+// LONG: tensor.extract_slice %{{.+}}[%[[FIRST]], 0] [%[[SIZE]], 16] [1, 1] : tensor<512x16xf32> to tensor<?x16xf32>
+// LONG: scf.forall
+// LONG: tensor.extract_slice %{{.+}}[%[[FIRST]]] [%[[SIZE]]] [1] : tensor<512xf32> to tensor<?xf32>
+// LONG: %[[J:.+]] = linalg.index 0
+// LONG: %[[KEY:.+]] = arith.addi %[[J]], %[[FIRST]] : index
+// LONG: arith.cmpi ugt, %[[KEY]]
+// LONG: tensor.extract_slice %{{.+}}[%[[FIRST]], 0] [%[[SIZE]], 24] [1, 1] : tensor<512x24xf32> to tensor<?x24xf32>
+#q = affine_map<(i, j, d, e) -> (i, d)>
+#k = affine_map<(i, j, d, e) -> (j, d)>
+#v = affine_map<(i, j, d, e) -> (j, e)>
+#o = affine_map<(i, j, d, e) -> (i, e)>
+func.func @window(%q: tensor<512x16xf32>, %k: tensor<512x16xf32>, %v: tensor<512x24xf32>, %b: tensor<512xf32>, %o: tensor<512x24xf32>) -> tensor<512x24xf32> {
+  %0 = fp8.attention ins(%q, %k, %v : tensor<512x16xf32>, tensor<512x16xf32>, tensor<512x24xf32>) row_ins(%b : tensor<512xf32>) outs(%o : tensor<512x24xf32>)
+      {indexing_maps = [#q, #k, #v, affine_map<(i, j, d, e) -> (j)>, #o], visible_keys = affine_map<(i, j, d, e) -> (i - 99, i + 1)>} rows {
+    ^bb0(%i: index, %s: tensor<512xf32>, %factors: tensor<512xf32>):
+      %zero = arith.constant 0.0 : f32
+      %init = tensor.empty() : tensor<512xf32>
+      %p = linalg.generic {indexing_maps = [affine_map<(j) -> (j)>, affine_map<(j) -> (j)>, affine_map<(j) -> (j)>], iterator_types = ["parallel"]}
+          ins(%s, %factors : tensor<512xf32>, tensor<512xf32>) outs(%init : tensor<512xf32>) {
+        ^bb0(%x: f32, %f: f32, %out: f32):
+          %j = linalg.index 0 : index
+          %later = arith.cmpi ugt, %j, %i : index
+          %y = arith.mulf %x, %f : f32
+          %z = arith.select %later, %zero, %y : f32
+          linalg.yield %z : f32
+      } -> tensor<512xf32>
+      fp8.yield %p : tensor<512xf32>
+  } -> tensor<512x24xf32>
+  return %0 : tensor<512x24xf32>
 }
 
 // -----
@@ -159,7 +200,7 @@ func.func @outside(%q: tensor<256x16xf32>, %k: tensor<256x16xf32>, %v: tensor<25
   %memory = tensor.empty() : tensor<256xf32>
   %factors = linalg.fill ins(%two : f32) outs(%memory : tensor<256xf32>) -> tensor<256xf32>
   %0 = fp8.attention ins(%q, %k, %v : tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x24xf32>) row_ins(%holds : tensor<i1>) outs(%o : tensor<256x24xf32>)
-      {indexing_maps = [#q, #k, #v, affine_map<(i, j, d, e) -> ()>, #o], visible_keys = affine_map<(i, j, d, e) -> (i + 1)>, visible_if = 0 : i64} rows {
+      {indexing_maps = [#q, #k, #v, affine_map<(i, j, d, e) -> ()>, #o], visible_keys = affine_map<(i, j, d, e) -> (0, i + 1)>, visible_if = 0 : i64} rows {
     ^bb0(%i: index, %s: tensor<256xf32>, %ignored: i1):
       %e = linalg.exp ins(%s : tensor<256xf32>) outs(%memory : tensor<256xf32>) -> tensor<256xf32>
       %init = tensor.empty() : tensor<256xf32>
@@ -183,17 +224,17 @@ func.func @outside(%q: tensor<256x16xf32>, %k: tensor<256x16xf32>, %v: tensor<25
 func.func @not_cut(%q: tensor<256x16xf32>, %k: tensor<256x16xf32>, %o: tensor<256x16xf32>)
     -> (tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x16xf32>) {
   %0 = fp8.attention ins(%q, %k, %k : tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x16xf32>) outs(%o : tensor<256x16xf32>)
-      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (i - 100)>} rows {
+      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (0, i - 100)>} rows {
     ^bb0(%i: index, %s: tensor<256xf32>):
       fp8.yield %s : tensor<256xf32>
   } -> tensor<256x16xf32>
   %1 = fp8.attention ins(%q, %k, %k : tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x16xf32>) outs(%o : tensor<256x16xf32>)
-      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (i + 9223372036854775807)>} rows {
+      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (0, i + 9223372036854775807)>} rows {
     ^bb0(%i: index, %s: tensor<256xf32>):
       fp8.yield %s : tensor<256xf32>
   } -> tensor<256x16xf32>
   %2 = fp8.attention ins(%q, %k, %k : tensor<256x16xf32>, tensor<256x16xf32>, tensor<256x16xf32>) outs(%o : tensor<256x16xf32>)
-      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (i + 1)>} rows {
+      {indexing_maps = [#q, #k, #v, #o], visible_keys = affine_map<(i, j, d, e) -> (0, i + 1)>} rows {
     ^bb0(%i: index, %s: tensor<256xf32>):
       %two = arith.constant 2.0 : f32
       %c0 = arith.constant 0 : index

@@ -14,12 +14,15 @@ F32 = numpy.float32
 # Lines that compute %x from the scaled score %t: names of inputs are %n, their dimensions and type stand beside them.
 MASKS = {
     "none": ("", ["%x = arith.addf %t, %zero : f32"], {}),
-    "causal": ("(i + 1)", ["%later = arith.cmpi ugt, %j, %i : index", "%x = arith.select %later, %lowest, %t : f32"], {}),
-    "offset": ("(i + 9)", ["%c8 = arith.constant 8 : index", "%end = arith.addi %i, %c8 : index", "%later = arith.cmpi sgt, %j, %end : index",
+    "causal": ("(0, i + 1)", ["%later = arith.cmpi ugt, %j, %i : index", "%x = arith.select %later, %lowest, %t : f32"], {}),
+    "offset": ("(0, i + 9)", ["%c8 = arith.constant 8 : index", "%end = arith.addi %i, %c8 : index", "%later = arith.cmpi sgt, %j, %end : index",
                            "%x = arith.select %later, %lowest, %t : f32"], {}),
-    "window": ("(i + 1)", ["%c20 = arith.constant 20 : index", "%end = arith.addi %j, %c20 : index", "%near = arith.cmpi slt, %i, %end : index",
+    "window": ("(i - 19, i + 1)", ["%c20 = arith.constant 20 : index", "%end = arith.addi %j, %c20 : index", "%near = arith.cmpi slt, %i, %end : index",
                            "%seen = arith.cmpi sge, %i, %j : index", "%both = arith.andi %near, %seen : i1",
                            "%x = arith.select %both, %t, %lowest : f32"], {}),
+    "near": ("(i - 30, i + 41)", ["%c30 = arith.constant 30 : index", "%c40 = arith.constant 40 : index", "%from = arith.addi %j, %c30 : index",
+                                  "%old = arith.cmpi slt, %from, %i : index", "%to = arith.addi %i, %c40 : index", "%later = arith.cmpi sgt, %j, %to : index",
+                                  "%hidden = arith.ori %old, %later : i1", "%x = arith.select %hidden, %lowest, %t : f32"], {}),
     "padding": ("", ["%x = arith.select %padding, %t, %low : f32"], {"padding": ("bj", "i1")}),
     "lengths": ("", ["%jn = arith.index_cast %j : index to i32", "%kept = arith.cmpi slt, %jn, %lengths : i32",
                      "%x = arith.select %kept, %t, %lowest : f32"], {"lengths": ("b", "i32")}),
@@ -138,6 +141,7 @@ class Case:
             slope, lowest = 1.0, -numpy.inf
             x = {"none": lambda: score, "causal": lambda: numpy.where(j > i, lowest, score), "offset": lambda: numpy.where(j > i + 8, lowest, score),
                  "window": lambda: numpy.where((i >= j) & (i < j + 20), score, lowest),
+                 "near": lambda: numpy.where((j >= i - 30) & (j <= i + 40), score, lowest),
                  "padding": lambda: numpy.where(wide("padding") != 0, score, float(numpy.finfo(F32).min)),
                  "lengths": lambda: numpy.where(j < wide("lengths"), score, lowest),
                  "segments": lambda: numpy.where(wide("mine") == wide("other"), score, lowest),

@@ -116,30 +116,34 @@ def test_gradients_of_scores(compile, number, further, arch):
     """Of a bias: sums over the other outer dimensions. A block of tiles that a mask hides stores zeros. Without keys: a
     number of each row, by the kernel for the query.
     """
-    mask = ("bias", "causal", "offset")[(number + CHIPS.index(arch)) % 3]
+    mask = ("bias", "causal", "near")[(number + CHIPS.index(arch)) % 3]
     _, functions = run(Case((2, 2, 2, 70, 150, 16, 24), mask, further=further), compile, arch, seed=14)
     assert len(functions[1].calls) == 2 + sum("j" in letters for letters, _ in further)
 
 
 class Late(Case):
-    """The values of keys that the first half of the queries does not see are NaN, in one of two batches."""
+    """The values of keys that some queries do not see are NaN, in one of two batches: those that no query of the first half
+    sees, or, in a window, those that no query of the last quarter sees."""
 
     def arrays(self, rng):
         made = super().arrays(rng)
-        made["v"][0, self.sizes["i"] // 2:] = numpy.nan
+        half = self.sizes["i"] // 2
+        made["v"][0, slice(half) if self.mask == "window" else slice(half, None)] = numpy.nan
         return made
 
 
+@pytest.mark.parametrize("mask", ["causal", "window"])
 @pytest.mark.parametrize("arch", CHIPS)
-def test_keys_that_are_left_out_on_a_condition(compile, arch):
+def test_keys_that_are_left_out_on_a_condition(compile, arch, mask):
     """Where it is false, hidden keys are multiplied by probabilities of 0, and a NaN among them reaches the output."""
     for condition in (False, True):
-        case = Late((2, 1, 1, 512, 512, 16, 24), "causal", condition=condition)
+        case = Late((2, 1, 1, 512, 512, 16, 24), mask, condition=condition)
         got, want, _ = case.run(compile, arch, numpy.random.default_rng(18))
         assert numpy.isnan(want["o"][0]).all() and not numpy.isnan(got["o"][1]).any()
-        first = got["o"][0, :128]  # of one tile of queries
-        assert numpy.isnan(first).all() == (not condition)
-        run(Case((1, 2, 1, 300, 300, 16, 24), "causal", condition=condition, further=[("hij", "f32")]), compile, arch, seed=19)
+        tile = got["o"][0, -128:] if mask == "window" else got["o"][0, :128]  # of queries
+        assert numpy.isnan(tile).all() == (not condition)
+        assert condition or numpy.isnan(got["o"][0]).all()
+        run(Case((1, 2, 2, 300, 300, 16, 24), mask, condition=condition, further=[("hij", "f32")]), compile, arch, seed=19)
 
 
 @pytest.mark.parametrize("mask", ["none", "causal", "bias", "lengths"])
@@ -281,7 +285,7 @@ def count(bin_dir, folder, function, call, elements):
     return json.loads((folder / "profile.json").read_text())["kernels"][0]["total"]
 
 
-@pytest.mark.parametrize("mask", ["none", "causal"])
+@pytest.mark.parametrize("mask", ["none", "causal", "window"])
 @pytest.mark.parametrize("depth", [64, 128])
 @pytest.mark.parametrize("arch", ["sm_89", "sm_90a"])
 def test_counts(compile, bin_dir, tmp_path, arch, depth, mask):
@@ -294,7 +298,8 @@ def test_counts(compile, bin_dir, tmp_path, arch, depth, mask):
     counts = [count(bin_dir, tmp_path, forward, forward.calls[0], [big] * 4 + [row] * 2)]
     counts += [count(bin_dir, tmp_path, backward, call, [big] * 4 + [row] * 3 + [big] * 3) for call in backward.calls]
     tiles = TOKENS // 128
-    share = (tiles + 1) / (2 * tiles) if mask == "causal" else 1
+    # Tiles of 128 queries see 147 keys in the window: at most three steps of 64.
+    share = {"none": 1, "causal": (tiles + 1) / (2 * tiles), "window": 192 / TOKENS}[mask]
     square, tensor = TOKENS**2 * depth * share, TOKENS * depth * 2
     for counted, products, own, streamed in zip(counts, (4, 6, 8), (2, 3, 4), (2, 2, 2)):
         assert counted["bank_conflicts"] == 0

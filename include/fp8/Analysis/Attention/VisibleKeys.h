@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How many keys a row of attention sees under its mask.
+// Which keys a row of attention sees under its mask.
 
 #ifndef FP8_ANALYSIS_ATTENTION_VISIBLEKEYS_H
 #define FP8_ANALYSIS_ATTENTION_VISIBLEKEYS_H
@@ -11,18 +11,22 @@
 
 namespace fp8 {
 
-/// Row i sees the keys before i + `count`.
+/// Row i sees the keys from i + `first` on, and before i + `end`; without one of them, from the first key on,
+/// or all later ones.
 struct VisibleKeys {
   unsigned row; ///< the index that is i
-  int64_t count;
+  std::optional<int64_t> first, end;
   /// Tensors that hold where their floats, too, are numbers within ±kMostScore: biases and sinks.
   llvm::SmallVector<mlir::Value> bounded;
+
+  /// Returns how many of `rows` times `keys` scores are seen.
+  double countScores(int64_t rows, int64_t keys) const;
 };
 
-/// Proves that the keys behind those that a row sees take no part in it, whatever the scores there are,
-/// if they are numbers within ±kMostScore and the gradients of probabilities within ±kMostGradient: rows of
-/// `outputs` are zeros there, and no reduction along keys differs with and without them. Returns the index
-/// and count that leave the fewest keys visible, without bounds of other tensors if there are some; nothing
+/// Proves that keys before and behind those that a row sees take no part in it, whatever the scores there
+/// are, if they are numbers within ±kMostScore and the gradients of probabilities within ±kMostGradient: rows
+/// of `outputs` are zeros there, and no reduction along keys differs with and without them. Returns the index
+/// and numbers that leave the fewest keys visible, without bounds of other tensors if there are some; nothing
 /// if no mask limits them. `raw`: the row of scores and, where there is one, that of gradients. `rows`: the
 /// indices that may be i.
 std::optional<VisibleKeys> findVisibleKeys(const ElementCode &code, llvm::ArrayRef<const CodeNode *> raw,

@@ -26,7 +26,7 @@ AttentionKernel::AttentionKernel(KernelBuilder &b, const AttentionView &view, co
 void AttentionKernel::findTile() {
   Expr numTiles = (ownSize() + (plan.countRows() - 1)) / plan.countRows();
   Expr tile = b.block(0) % numTiles, rest = b.block(0) / numTiles;
-  if (view.visibleKeys && !plan.isTransposed)
+  if (view.endSeen && !plan.isTransposed)
     tile = numTiles - 1 - tile;
   firstOwn = tile * plan.countRows();
   if (plan.isOfScores) {
@@ -64,13 +64,6 @@ SmallVector<Value> AttentionKernel::begin() {
   return sums;
 }
 
-/// Returns how many keys a query sees at most, from `visible_keys`; not below 0.
-Expr AttentionKernel::countVisible(Expr query) {
-  Indices indices = outer;
-  indices[view.queries] = query;
-  return atLeast(lowHalf(computeIndex(b, view.visibleKeys->getResult(0), indices)), 0);
-}
-
 /// Returns whether `visible_keys` holds.
 Expr AttentionKernel::isLimited() {
   const AttentionTensor &condition = view.inputs[*view.visibleIf];
@@ -82,23 +75,25 @@ Expr AttentionKernel::isLimited() {
 /// Returns the first step and the end of those whose rows the own ones see.
 std::pair<Expr, Expr> AttentionKernel::findSteps() {
   auto countSteps = [&](Expr rows) { return (rows + (plan.step - 1)) / plan.step; };
+  Expr first = b.number(0), end = countSteps(streamedSize());
+  if (!view.firstSeen && !view.endSeen)
+    return {first, end};
   auto ifLimited = [&](Expr limited, Expr all) {
     return view.visibleIf ? select(isLimited(), limited, all) : limited;
   };
-  Expr none = b.number(0), all = countSteps(streamedSize());
-  if (!view.visibleKeys)
-    return {none, all};
-  if (!plan.isTransposed) {
-    Expr last = atMost(firstOwn + (plan.countRows() - 1), ownSize() - 1);
-    return {none, ifLimited(countSteps(atMost(streamedSize(), countVisible(last))), all)};
+  Expr lastOwn = atMost(firstOwn + (plan.countRows() - 1), ownSize() - 1);
+  // Query i sees the keys from i + firstSeen on and before i + endSeen, so that key j is seen by the queries
+  // from j - endSeen + 1 on and before j - firstSeen + 1.
+  std::optional<int64_t> from = view.firstSeen, to = view.endSeen;
+  if (plan.isTransposed) {
+    from = to ? std::optional(1 - *to) : std::nullopt;
+    to = view.firstSeen ? std::optional(1 - *view.firstSeen) : std::nullopt;
   }
-  // Query i sees the keys before i + count: the first one that sees key `firstOwn` is firstOwn - count + 1.
-  AffineExpr query = getAffineDimExpr(view.queries, b.getContext());
-  auto count = dyn_cast<AffineConstantExpr>(
-      simplifyAffineExpr(view.visibleKeys->getResult(0) - query, view.sizes.size(), 0));
-  if (!count)
-    return {none, all};
-  return {ifLimited(atLeast(firstOwn + double(1 - count.getValue()), 0) / plan.step, none), all};
+  if (from)
+    first = ifLimited(atLeast(firstOwn + double(*from), 0) / plan.step, first);
+  if (to)
+    end = ifLimited(countSteps(atLeast(atMost(lastOwn + double(*to), streamedSize()), 0)), end);
+  return {first, end};
 }
 
 /// Waits until all copies are in shared memory, and all threads are here.

@@ -116,7 +116,6 @@ private:
   Values runStep(Expr step, mlir::ValueRange carried);
   Values computeStep(Expr step, mlir::ValueRange carried);
   std::pair<Expr, Expr> findSteps();
-  Expr countVisible(Expr query);
   Expr isLimited();
   void store(llvm::ArrayRef<mlir::Value> sums);
   void storeRow(const AttentionResult &result, unsigned row, llvm::ArrayRef<mlir::Value> sums);

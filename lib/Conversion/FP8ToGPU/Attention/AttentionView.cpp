@@ -13,6 +13,9 @@
 using namespace mlir;
 using namespace fp8;
 
+/// Kernels add distances of keys to rows in i32.
+static constexpr int64_t kMostDistance = 1 << 30;
+
 KernelNumber AttentionTensor::getStride(unsigned dim) const {
   for (auto [expr, stride] : llvm::zip_equal(map.getResults(), strides))
     if (expr == getAffineDimExpr(dim, map.getContext()))
@@ -94,8 +97,7 @@ unsigned AttentionView::chooseQueries(ArrayRef<AffineMap> ofKeys, ArrayRef<Affin
 template <typename Op>
 AttentionView::AttentionView(OpBuilder &host, Op op, KernelArguments &arguments)
     : op(op), dims(op.getAttentionDims()), keys(dims.keys.front()), depth(dims.depth.front()),
-      width(dims.width.front()), code(&op.getCode()), visibleKeys(op.getVisibleKeys()),
-      visibleIf(op.getVisibleIf()), sites(op.getSitesAttr()) {
+      width(dims.width.front()), code(&op.getCode()), visibleIf(op.getVisibleIf()), sites(op.getSitesAttr()) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   SmallVector<AffineMap> ofKeys{maps[1], maps[2]}, outMaps = op.getOutMaps(), further;
@@ -104,6 +106,14 @@ AttentionView::AttentionView(OpBuilder &host, Op op, KernelArguments &arguments)
     further.assign(outMaps.begin() + 3, outMaps.end());
   }
   queries = chooseQueries(ofKeys, further, ranges);
+  if (std::optional<AffineMap> visible = op.getVisibleKeys()) {
+    auto getDistance = [&](unsigned result) -> std::optional<int64_t> {
+      std::optional<int64_t> distance = getKeyDistance(*visible, result, queries);
+      return distance && std::abs(*distance) <= kMostDistance ? distance : std::nullopt;
+    };
+    firstSeen = getDistance(0);
+    endSeen = getDistance(1);
+  }
   unsigned firstOut = op.getOuts().getBeginOperandIndex(), firstInput = firstOut - op.getInputs().size();
   for (auto [i, operand, map] : llvm::enumerate(op->getOperands(), maps))
     (i < firstInput ? operands

@@ -65,8 +65,9 @@ struct AttentionView {
   llvm::SmallVector<AttentionTensor> operands; ///< query, key, value and the gradient of the output
   llvm::SmallVector<AttentionTensor> inputs, outs;
   mlir::Region *code; ///< of one score
-  std::optional<mlir::AffineMap> visibleKeys;
-  std::optional<uint64_t> visibleIf; ///< the input on which `visibleKeys` depends
+  /// Query i sees the keys from i + firstSeen on, and before i + endSeen, where they are set.
+  std::optional<int64_t> firstSeen, endSeen;
+  std::optional<uint64_t> visibleIf; ///< the input on which they depend
   mlir::ArrayAttr sites;
 
 private:

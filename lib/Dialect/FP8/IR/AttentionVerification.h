@@ -139,7 +139,7 @@ LogicalResult verifyGradientMaps(Op op, const AttentionDims &dims) {
   return success();
 }
 
-/// Checks that `visible_keys` is one number of keys, and that nothing needs the keys behind.
+/// Checks that `visible_keys` is a range of keys, and that nothing needs the others.
 template <typename Op>
 LogicalResult verifyVisibleKeys(Op op, const AttentionDims &dims, ArrayRef<int64_t> ranges) {
   std::optional<AffineMap> map = op.getVisibleKeys();
@@ -154,13 +154,13 @@ LogicalResult verifyVisibleKeys(Op op, const AttentionDims &dims, ArrayRef<int64
   if (!map)
     return success();
   bool isOfRow = map->getNumDims() == op.getIndexingMapsArray()[0].getNumDims() &&
-                 map->getNumSymbols() == 0 && map->getNumResults() == 1;
+                 map->getNumSymbols() == 0 && map->getNumResults() == 2;
   for (unsigned dim = 0; isOfRow && dim < map->getNumDims(); ++dim)
     isOfRow = !map->isFunctionOfDim(dim) || llvm::is_contained(dims.outer, dim);
   if (!isOfRow || dims.keys.size() != 1)
     return op.emitOpError(
-        "`visible_keys` must be one number, a function of outer dimensions, for one dimension of "
-        "keys");
+        "`visible_keys` must be the first key and the end, functions of outer dimensions, for one "
+        "dimension of keys");
   for (AffineMap further : ArrayRef(op.getOutMaps()).drop_front(Op::kNumMainResults)) {
     // Sums in an order of their own have no sign of a zero to keep.
     bool isSum = std::is_same_v<Op, OnlineAttentionGradOp> ||

@@ -66,6 +66,13 @@ std::optional<fp8::GroupedDims> fp8::inferGroupedDims(ArrayRef<AffineMap> maps) 
   return std::nullopt;
 }
 
+std::optional<int64_t> fp8::getKeyDistance(AffineMap visible, unsigned result, unsigned row) {
+  AffineExpr distance = simplifyAffineExpr(
+      visible.getResult(result) - getAffineDimExpr(row, visible.getContext()), visible.getNumDims(), 0);
+  auto constant = dyn_cast<AffineConstantExpr>(distance);
+  return constant ? std::optional(constant.getValue()) : std::nullopt;
+}
+
 std::optional<fp8::AttentionDims> fp8::inferAttentionDims(AffineMap query, AffineMap key, AffineMap value,
                                                           AffineMap output) {
   if (llvm::any_of(ArrayRef{query, key, value, output}, [&](AffineMap map) {

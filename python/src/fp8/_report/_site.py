@@ -54,7 +54,7 @@ class AttentionSite:
     #: The bytes of scores, probabilities and their gradients that are never in memory together; None where it is
     #: written out or a size is dynamic.
     score_bytes: int | None
-    #: "causal" where it is fused and each row is known to see only the first keys.
+    #: "causal" where it is fused and each row is known to see only the first keys, "window 128" where only so many.
     mask: str
     #: The share of the scores behind those keys; None where a size is dynamic. Blocks of rows leave out the keys
     #: that are hidden from all of their rows.

@@ -209,7 +209,7 @@ func.func @visible_keys_and_stored_gradient(%q: tensor<2x4x16xf32>, %k: tensor<2
       {indexing_maps = [affine_map<(b, i, j, d, e) -> (b, i, d)>, affine_map<(b, i, j, d, e) -> (b, j, d)>, affine_map<(b, i, j, d, e) -> (b, j, e)>,
                         affine_map<(b, i, j, d, e) -> (b, i, e)>, affine_map<(b, i, j, d, e) -> (b, i, d)>, affine_map<(b, i, j, d, e) -> (b, j, d)>,
                         affine_map<(b, i, j, d, e) -> (b, j, e)>, affine_map<(b, i, j, d, e) -> (b, i, j)>],
-       visible_keys = affine_map<(b, i, j, d, e) -> (i + 1)>} rows {
+       visible_keys = affine_map<(b, i, j, d, e) -> (0, i + 1)>} rows {
     ^bb0(%b: index, %i: index, %s: tensor<8xf32>, %g: tensor<8xf32>):
       fp8.yield %s, %g, %g : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
   } -> tensor<2x4x16xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32>, tensor<2x4x8xf32>
@@ -322,11 +322,11 @@ func.func @gradients(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x24
 // -----
 
 func.func @visible_keys_of_keys(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x24xf32>, %o: tensor<4x24xf32>) {
-  // expected-error@+1 {{`visible_keys` must be one number, a function of outer dimensions, for one dimension of keys}}
+  // expected-error@+1 {{`visible_keys` must be the first key and the end, functions of outer dimensions, for one dimension of keys}}
   %r = fp8.attention ins(%q, %k, %v : tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x24xf32>)
       outs(%o : tensor<4x24xf32>)
       {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>],
-       visible_keys = affine_map<(i, j, d, e) -> (j + 1)>} rows {
+       visible_keys = affine_map<(i, j, d, e) -> (0, j + 1)>} rows {
     ^bb0(%i: index, %s: tensor<8xf32>):
       fp8.yield %s : tensor<8xf32>
   } -> tensor<4x24xf32>
@@ -340,7 +340,7 @@ func.func @visible_keys_and_row(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: 
   %r:2 = fp8.attention ins(%q, %k, %v : tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x24xf32>)
       outs(%o, %p : tensor<4x24xf32>, tensor<4x8xf32>)
       {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>, affine_map<(i, j, d, e) -> (i, j)>],
-       visible_keys = affine_map<(i, j, d, e) -> (i + 1)>} rows {
+       visible_keys = affine_map<(i, j, d, e) -> (0, i + 1)>} rows {
     ^bb0(%i: index, %s: tensor<8xf32>):
       fp8.yield %s, %s : tensor<8xf32>, tensor<8xf32>
   } -> tensor<4x24xf32>, tensor<4x8xf32>

@@ -41,10 +41,10 @@ func.func @sizes(%q: tensor<4x16xbf16>, %k: tensor<8x12xbf16>, %v: tensor<8x24xb
 // -----
 
 func.func @of_keys(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<8x24xbf16>, %o: tensor<4x24xbf16>) {
-  // expected-error@+1 {{`visible_keys` must be one number, a function of outer dimensions}}
+  // expected-error@+1 {{`visible_keys` must be the first key and the end, functions of outer dimensions}}
   %r = fp8.online_attention ins(%q, %k, %v : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>)
       outs(%o : tensor<4x24xbf16>)
-      {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>], visible_keys = affine_map<(i, j, d, e) -> (j + 1)>} score {
+      {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>], visible_keys = affine_map<(i, j, d, e) -> (0, j + 1)>} score {
     ^bb0(%i: index, %j: index, %s: f32):
       fp8.yield %s, %s : f32, f32
   } -> tensor<4x24xbf16>
@@ -233,7 +233,7 @@ func.func @condition_of_nothing(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v
 func.func @condition_of_rows(%q: tensor<4x16xbf16>, %k: tensor<8x16xbf16>, %v: tensor<8x24xbf16>, %o: tensor<4x24xbf16>, %x: tensor<4xi1>) {
   // expected-error@+1 {{`visible_if` is 0, and must be the number of an input that is one i1}}
   %r = fp8.online_attention ins(%q, %k, %v : tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<8x24xbf16>) row_ins(%x : tensor<4xi1>) outs(%o : tensor<4x24xbf16>)
-      {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i)>, affine_map<(i, j, d, e) -> (i, e)>], visible_keys = affine_map<(i, j, d, e) -> (i + 1)>, visible_if = 0 : i64} score {
+      {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i)>, affine_map<(i, j, d, e) -> (i, e)>], visible_keys = affine_map<(i, j, d, e) -> (0, i + 1)>, visible_if = 0 : i64} score {
     ^bb0(%i: index, %j: index, %s: f32, %x0: i1):
       fp8.yield %s, %s : f32, f32
   } -> tensor<4x24xbf16>

@@ -25,7 +25,7 @@ func.func @forward(%q: tensor<4x8x16xbf16>, %k: tensor<4x8x16xbf16>, %v: tensor<
       ins(%q, %k, %v : tensor<4x8x16xbf16>, tensor<4x8x16xbf16>, tensor<4x8x16xbf16>)
       outs(%init, %stat, %stat : tensor<4x8x16xbf16>, tensor<4x8xf32>, tensor<4x8xf32>)
       {indexing_maps = [#query, #key, #value, #output, #statistic, #statistic],
-       visible_keys = affine_map<(b, i, j, d, e) -> (i + 1)>} score {
+       visible_keys = affine_map<(b, i, j, d, e) -> (0, i + 1)>} score {
     ^bb0(%b: index, %i: index, %j: index, %s: f32):
       %lowest = arith.constant 0xFF800000 : f32
       %one = arith.constant 1.0 : f32
@@ -91,7 +91,7 @@ func.func @forward_buffers(%q: memref<4x8x16xbf16>, %k: memref<4x8x16xbf16>, %v:
       ins(%q, %k, %v : memref<4x8x16xbf16>, memref<4x8x16xbf16>, memref<4x8x16xbf16>)
       outs(%init, %stat, %stat : memref<4x8x16xbf16>, memref<4x8xf32>, memref<4x8xf32>)
       {indexing_maps = [#query, #key, #value, #output, #statistic, #statistic],
-       visible_keys = affine_map<(b, i, j, d, e) -> (i + 1)>} score {
+       visible_keys = affine_map<(b, i, j, d, e) -> (0, i + 1)>} score {
     ^bb0(%b: index, %i: index, %j: index, %s: f32):
       %lowest = arith.constant 0xFF800000 : f32
       %one = arith.constant 1.0 : f32

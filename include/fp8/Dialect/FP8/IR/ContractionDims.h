@@ -56,6 +56,10 @@ struct AttentionDims {
 /// beyond.
 inline constexpr double kMostScore = 0x1p24, kMostGradient = 0x1p40;
 
+/// Returns the number c if result `result` of the map `visible`, a `visible_keys`, is that of dimension `row`
+/// plus c; nullopt if it is not: c of the first result, or the last, limits the keys of blocks of rows.
+std::optional<int64_t> getKeyDistance(mlir::AffineMap visible, unsigned result, unsigned row);
+
 /// Classifies the iteration dimensions of attention. Returns nullopt if the maps are not projected
 /// permutations of one iteration space, if a dimension is of none of these kinds, or if there are no outer
 /// dimensions, keys or depth.

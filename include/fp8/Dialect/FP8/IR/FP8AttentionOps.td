@@ -102,9 +102,10 @@ def FP8_AttentionOp : FP8_RowAttentionOp<"attention"> {
 
     `sites`: what the two matmuls are in the program, for the report.
 
-    `visible_keys`: how many keys a row sees at most, counted from the first one: `(b, h, i, j, d) -> (i + 1)` under a
-    causal mask. It states that the keys behind take no part in the row while all scores are within ±2^24: they
-    change no reduction, and the row is zero there. So code may leave them out. Where a sum underflows, that may turn
+    `visible_keys`: the keys that a row sees at most, from the first number on and before the second one:
+    `(b, h, i, j, d) -> (0, i + 1)` under a causal mask, `(b, h, i, j, d) -> (i - 127, i + 1)` in a window of 128 keys.
+    A first number below 0 is the first key. It states that the other keys take no part in the row while all scores are
+    within ±2^24: they change no reduction, and the row is zero there. So code may leave them out. Where a sum underflows, that may turn
     -0 into +0 or the other way round. `visible_if`: the number of an input, one i1; the statement holds only where that
     is true, as for a bias that nothing bounds when the program is compiled.
 
@@ -210,7 +211,7 @@ def FP8_AttentionGradOp : FP8_RowAttentionOp<"attention_grad"> {
     `sites`: what the five matmuls are in the program, in the order S, G, value_grad, query_grad, key_grad.
 
     `visible_keys`: as in `fp8.attention`, for scores within ±2^24 and gradients G within ±2^40. Sums of further rows
-    leave out the keys behind, too.
+    leave out the other keys, too.
 
     Preconditions: as for `fp8.attention`; each gradient has the dimensions of its tensor.
 

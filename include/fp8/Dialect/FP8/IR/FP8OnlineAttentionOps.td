@@ -42,7 +42,7 @@ def FP8_OnlineAttentionOp : FP8_AttentionBaseOp<"online_attention"> {
     part in m and in l as the score of one more key, which has no value (G. Xiao et al., "Efficient streaming language
     models with attention sinks", 2023; learned in gpt-oss, 2025).
 
-    `visible_keys`, `visible_if`: as in `fp8.attention`: keys behind are not read, so that a NaN or infinity there
+    `visible_keys`, `visible_if`: as in `fp8.attention`: other keys are not read, so that a NaN or infinity there
     reaches no result.
 
     Preconditions: as for `fp8.attention`; query, key and value are bf16 or f16, all of one type; depth and width are
@@ -58,7 +58,7 @@ def FP8_OnlineAttentionOp : FP8_AttentionBaseOp<"online_attention"> {
         {indexing_maps = [affine_map<(b, i, j, d, e) -> (b, i, d)>, affine_map<(b, i, j, d, e) -> (b, j, d)>,
                           affine_map<(b, i, j, d, e) -> (b, j, e)>, affine_map<(b, i, j, d, e) -> (b, i, e)>,
                           affine_map<(b, i, j, d, e) -> (b, i)>, affine_map<(b, i, j, d, e) -> (b, i)>],
-         visible_keys = affine_map<(b, i, j, d, e) -> (i + 1)>} score {
+         visible_keys = affine_map<(b, i, j, d, e) -> (0, i + 1)>} score {
       ^bb0(%b: index, %i: index, %j: index, %s: f32):
         %lowest = arith.constant 0xFF800000 : f32
         %one = arith.constant 1.0 : f32
@@ -125,7 +125,7 @@ def FP8_OnlineAttentionGradOp : FP8_AttentionBaseOp<"online_attention_grad"> {
     a bias for all batches. Or it has all outer dimensions, and is summed over the keys: a number of each row, as the
     gradient of a sink needs one. Its sums are in f32, and rounded to its type once.
 
-    `visible_keys`, `visible_if`: as in `fp8.attention_grad`: keys behind are not read.
+    `visible_keys`, `visible_if`: as in `fp8.attention_grad`: other keys are not read.
 
     Preconditions: as for `fp8.online_attention`; each gradient has the dimensions of its tensor; one outer dimension or
     more that neither key nor value, nor their gradients, have, and that all further results have.

@@ -31,7 +31,7 @@ public:
   /// Returns the share of scores that are known to be hidden by a mask; nothing if a size is dynamic. After
   /// `build`.
   std::optional<double> getHiddenShare() const;
-  bool hasMask() const { return hidden.has_value(); }
+  std::string describeMask() const;
 
 private:
   /// The operands of an operation; maps are in their order.

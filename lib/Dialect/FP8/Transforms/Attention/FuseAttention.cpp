@@ -84,8 +84,8 @@ private:
       fusion->build();
       if (std::optional<double> share = fusion->getHiddenShare())
         found.set("hidden", builder.getF64FloatAttr(*share));
-      if (fusion->hasMask())
-        found.set("mask", builder.getStringAttr("causal"));
+      if (std::string mask = fusion->describeMask(); !mask.empty())
+        found.set("mask", builder.getStringAttr(mask));
       remark::passed(loc, remark::RemarkOpts::name("FusedAttention").category("fp8-attention"))
           << "attention is one operation";
     } else {

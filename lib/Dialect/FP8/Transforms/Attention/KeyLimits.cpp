@@ -21,11 +21,18 @@ std::optional<double> AttentionFusion::getHiddenShare() const {
   int64_t rows = site.code->getSizes()[hidden->row], keys = site.code->getSizes()[site.keys.front()];
   if (ShapedType::isDynamic(rows) || ShapedType::isDynamic(keys))
     return std::nullopt;
-  // Row i sees i + count keys, until it sees all.
-  int64_t partial = std::clamp<int64_t>(keys - hidden->count, 0, rows);
-  double behind = static_cast<double>(partial) * static_cast<double>(keys - hidden->count) -
-                  static_cast<double>(partial) * static_cast<double>(partial - 1) / 2;
-  return behind / (static_cast<double>(rows) * static_cast<double>(keys));
+  return 1 - hidden->countScores(rows, keys) / (static_cast<double>(rows) * static_cast<double>(keys));
+}
+
+/// Says what a mask leaves of each row, as numbers of keys relative to the row's own.
+std::string AttentionFusion::describeMask() const {
+  if (!hidden)
+    return "";
+  if (!hidden->first)
+    return "causal";
+  if (!hidden->end)
+    return "no old keys";
+  return ("window " + Twine(*hidden->end - *hidden->first)).str();
 }
 
 /// Builds the condition that all floats of `tensors` are numbers within ±kMostScore.
@@ -77,8 +84,11 @@ AttentionFusion::KeyLimit AttentionFusion::limitKeys(ArrayRef<const CodeNode *> 
   if (!visible || (storesRow && !isOnline))
     return {};
   hidden = visible;
-  KeyLimit limit{
-      AffineMapAttr::get(toMap(getAffineDimExpr(visible->row, rewriter.getContext()) + visible->count)), {}};
+  AffineExpr row = rewriter.getAffineDimExpr(visible->row), none = rewriter.getAffineConstantExpr(0),
+             all = rewriter.getAffineConstantExpr(site.code->getSizes()[site.keys.front()]);
+  KeyLimit limit{AffineMapAttr::get(toMap({visible->first ? row + *visible->first : none,
+                                           visible->end ? row + *visible->end : all})),
+                 {}};
   if (!visible->bounded.empty())
     limit.condition = buildBounds(visible->bounded);
   return limit;

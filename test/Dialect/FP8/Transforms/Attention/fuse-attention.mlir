@@ -2,7 +2,7 @@
 
 // A causal mask is computed in the region from the indices: no tensor of masks is left. The operation says what it
 // hides.
-// CHECK: #[[$VISIBLE:.+]] = affine_map<(d0, d1, d2, d3, d4) -> (d1 + 1)>
+// CHECK: #[[$VISIBLE:.+]] = affine_map<(d0, d1, d2, d3, d4) -> (0, d1 + 1)>
 // CHECK-LABEL: @causal
 // CHECK-NOT: fp8.matmul site
 // CHECK: fp8.attention ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<2x4x8xf32>, tensor<2x6x8xf32>, tensor<2x6x8xf32>)

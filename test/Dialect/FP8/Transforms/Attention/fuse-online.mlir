@@ -2,7 +2,7 @@
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(fp8-fuse-attention))' | FileCheck %s
 
 // A causal mask is computed from the indices.
-// CHECK: #[[$VISIBLE:.+]] = affine_map<(d0, d1, d2, d3, d4) -> (d1 + 1)>
+// CHECK: #[[$VISIBLE:.+]] = affine_map<(d0, d1, d2, d3, d4) -> (0, d1 + 1)>
 // CHECK-LABEL: @causal
 // CHECK: fp8.online_attention ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<2x4x16xbf16>, tensor<2x6x16xbf16>, tensor<2x6x8xbf16>) outs(%{{.*}} : tensor<2x4x8xbf16>)
 // CHECK-SAME: sites = [#fp8.matmul_site<site = "h0">, #fp8.matmul_site<site = "h0#2">], visible_keys = #[[$VISIBLE]]} score {
@@ -417,7 +417,7 @@ func.func @backward(%q: tensor<2x4x16xbf16>, %k: tensor<2x6x16xbf16>, %v: tensor
 
 // With a mask, dropout, a softmax in bf16, a negative sum, and a statistic that the program returns, too: it is not
 // read by backward, because it is rounded.
-// CHECK: #[[$VISIBLE:.+]] = affine_map<(d0, d1, d2, d3, d4) -> (d1 + 1)>
+// CHECK: #[[$VISIBLE:.+]] = affine_map<(d0, d1, d2, d3, d4) -> (0, d1 + 1)>
 // CHECK-LABEL: @causal_backward
 // CHECK: %[[F:.*]]:4 = fp8.online_attention
 // CHECK-SAME: row_ins(%[[KEPT:.*]] : tensor<2x4x6xi1>)
