@@ -46,6 +46,7 @@ public:
   using impl::FuseAttentionBase<FuseAttention>::FuseAttentionBase;
 
   void runOnOperation() final {
+    records.clear(); // of the function before
     SitePattern required;
     if (failed(required.compile(getOperation(), "require-attention", require)))
       return signalPassFailure();
