@@ -79,6 +79,19 @@ TEST_F(ElementCodeTest, ViewsVanish) {
   EXPECT_EQ(node->at[1], dim(0) * 4 + dim(2));
 }
 
+TEST_F(ElementCodeTest, DivisionsThatAreJoinedVanish) {
+  const CodeNode *node = parse(R"(func.func @f(%x: tensor<24x5xf32>) -> tensor<24x5xf32> {
+    %0 = tensor.expand_shape %x [[0, 1, 2], [3]] output_shape [2, 3, 4, 5] : tensor<24x5xf32> into tensor<2x3x4x5xf32>
+    %1 = tensor.collapse_shape %0 [[0, 1], [2, 3]] : tensor<2x3x4x5xf32> into tensor<6x20xf32>
+    %2 = tensor.expand_shape %1 [[0], [1, 2]] output_shape [6, 4, 5] : tensor<6x20xf32> into tensor<6x4x5xf32>
+    %3 = tensor.collapse_shape %2 [[0, 1], [2]] : tensor<6x4x5xf32> into tensor<24x5xf32>
+    return %3 : tensor<24x5xf32>
+  })");
+  ASSERT_EQ(node->kind, Kind::element);
+  EXPECT_EQ(node->at[0], getAffineDimExpr(0, &context));
+  EXPECT_EQ(node->at[1], getAffineDimExpr(1, &context));
+}
+
 TEST_F(ElementCodeTest, CollapsedDimensionsAreDivided) {
   const CodeNode *node = parse(R"(func.func @f(%x: tensor<2x3x1x4xf32>) -> tensor<6x4xf32> {
     %0 = tensor.collapse_shape %x [[0, 1], [2, 3]] : tensor<2x3x1x4xf32> into tensor<6x4xf32>

@@ -75,7 +75,7 @@ std::optional<ElementCode::Bounds> ElementCode::getBounds(AffineExpr expr) const
   return Bounds{std::floor(lhs->least / divisor), std::ceil(lhs->largest / divisor)};
 }
 
-/// Drops divisions and remainders that the ranges of the indices decide.
+/// Drops divisions and remainders that the ranges of the indices decide, or that cancel.
 AffineExpr ElementCode::simplify(AffineExpr expr) const {
   auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
   if (!binary)
@@ -88,7 +88,11 @@ AffineExpr ElementCode::simplify(AffineExpr expr) const {
     return getAffineConstantExpr(0, expr.getContext());
   if (isBelow && binary.getKind() == AffineExprKind::Mod)
     return lhs;
-  return getAffineBinaryOpExpr(binary.getKind(), lhs, rhs);
+  AffineExpr simple = getAffineBinaryOpExpr(binary.getKind(), lhs, rhs);
+  // What a reshape divides and another one joins: (x floordiv 4) * 4 + x mod 4.
+  bool joins = binary.getKind() == AffineExprKind::Add &&
+               (lhs.getKind() == AffineExprKind::Mod || rhs.getKind() == AffineExprKind::Mod);
+  return joins ? simplifyAffineExpr(simple, sizes.size(), 0) : simple;
 }
 
 /// Returns the index that a node is; null if it is none.

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_FOLDINTOMATMUL
@@ -171,6 +172,8 @@ namespace {
 
 struct FoldIntoMatmul : fp8::impl::FoldIntoMatmulBase<FoldIntoMatmul> {
   void runOnOperation() final {
+    if (failed(moveUnitDimensions()))
+      return signalPassFailure();
     SmallVector<MatmulOp> matmuls;
     getOperation()->walk([&](MatmulOp op) {
       if (op.isPlain() && isa<RankedTensorType>(op.getInit().getType()))
@@ -179,6 +182,21 @@ struct FoldIntoMatmul : fp8::impl::FoldIntoMatmulBase<FoldIntoMatmul> {
     IRRewriter rewriter(&getContext());
     for (MatmulOp op : matmuls)
       foldAround(rewriter, op);
+  }
+
+private:
+  /// Only reshapes and transposes change: matmuls that no result depends on stay for the report.
+  LogicalResult moveUnitDimensions() {
+    RewritePatternSet patterns(&getContext());
+    fp8::detail::populateUnitDimensionPatterns(patterns);
+    SmallVector<Operation *> ops;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<linalg::TransposeOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op))
+        ops.push_back(op);
+    });
+    return applyOpPatternsGreedily(
+        ops, std::move(patterns),
+        GreedyRewriteConfig().setStrictness(GreedyRewriteStrictness::ExistingAndNewOps));
   }
 };
 

@@ -19,6 +19,10 @@ namespace fp8::detail {
 /// changed.
 bool foldReshapes(mlir::RewriterBase &rewriter, MatmulOp op);
 
+/// Adds patterns that take dimensions of size 1 out of transposes, and make one reshape of two, if they are
+/// one: PyTorch's einsum puts such dimensions into both operands and takes them out of the result.
+void populateUnitDimensionPatterns(mlir::RewritePatternSet &patterns);
+
 } // namespace fp8::detail
 
 #endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_FOLDRESHAPES_H

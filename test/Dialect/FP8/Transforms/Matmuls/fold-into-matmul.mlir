@@ -288,3 +288,60 @@ func.func @finer_result(%p: tensor<2x6x4x5xf32>, %g: tensor<2x6x4x8xf32>) -> ten
   %z = tensor.expand_shape %y [[0, 1, 2], [3], [4]] output_shape [2, 3, 2, 5, 8] : tensor<12x5x8xf32> into tensor<2x3x2x5x8xf32>
   return %z : tensor<2x3x2x5x8xf32>
 }
+
+// -----
+
+// Dimensions of size 1 that einsum adds and takes away vanish, and batch and heads are two dimensions.
+#lhs = affine_map<(b, m, n, k) -> (b, m, k)>
+#rhs = affine_map<(b, m, n, k) -> (b, k, n)>
+#out = affine_map<(b, m, n, k) -> (b, m, n)>
+// CHECK-LABEL: func.func @unit_dimensions
+// CHECK-SAME: %[[X:[^ ]+]]: tensor<2x4x6x8xf32>, %[[Y:[^ ]+]]: tensor<2x4x7x8xf32>
+// CHECK-NOT: transpose
+// CHECK: %[[R:.+]] = fp8.matmul ins(%[[X]], %[[Y]] : tensor<2x4x6x8xf32>, tensor<2x4x7x8xf32>) outs(%{{.+}} : tensor<2x6x4x7xf32>)
+// CHECK-NEXT: return %[[R]]
+func.func @unit_dimensions(%x: tensor<2x4x6x8xf32>, %y: tensor<2x4x7x8xf32>, %init: tensor<8x6x7xf32>) -> tensor<2x6x4x7xf32> {
+  %e0 = tensor.empty() : tensor<2x4x8x7x1xf32>
+  %e1 = tensor.empty() : tensor<2x6x4x7x1xf32>
+  %0 = tensor.collapse_shape %x [[0, 1], [2], [3]] : tensor<2x4x6x8xf32> into tensor<8x6x8xf32>
+  %1 = tensor.expand_shape %y [[0], [1], [2], [3, 4]] output_shape [2, 4, 7, 8, 1] : tensor<2x4x7x8xf32> into tensor<2x4x7x8x1xf32>
+  %2 = linalg.transpose ins(%1 : tensor<2x4x7x8x1xf32>) outs(%e0 : tensor<2x4x8x7x1xf32>) permutation = [0, 1, 3, 2, 4]
+  %3 = tensor.collapse_shape %2 [[0, 1], [2], [3, 4]] : tensor<2x4x8x7x1xf32> into tensor<8x8x7xf32>
+  %4 = fp8.matmul ins(%0, %3 : tensor<8x6x8xf32>, tensor<8x8x7xf32>) outs(%init : tensor<8x6x7xf32>) {indexing_maps = [#lhs, #rhs, #out]} -> tensor<8x6x7xf32>
+  %5 = tensor.expand_shape %4 [[0, 1], [2], [3, 4]] output_shape [2, 4, 6, 1, 7] : tensor<8x6x7xf32> into tensor<2x4x6x1x7xf32>
+  %6 = linalg.transpose ins(%5 : tensor<2x4x6x1x7xf32>) outs(%e1 : tensor<2x6x4x7x1xf32>) permutation = [0, 2, 1, 4, 3]
+  %7 = tensor.collapse_shape %6 [[0], [1], [2], [3, 4]] : tensor<2x6x4x7x1xf32> into tensor<2x6x4x7xf32>
+  return %7 : tensor<2x6x4x7xf32>
+}
+
+// -----
+
+// A transpose that moves dimensions of size 1 only is a reshape; others stay.
+// CHECK-LABEL: func.func @transposes
+// CHECK-SAME: %[[X:[^ ]+]]: tensor<1x3x1x5xf32>
+// CHECK: %[[FULL:.+]] = tensor.collapse_shape %[[X]] {{\[}}[0, 1, 2], [3]] : tensor<1x3x1x5xf32> into tensor<3x5xf32>
+// CHECK: %[[FIRST:.+]] = tensor.expand_shape %[[FULL]] {{\[}}[0, 1], [2, 3]] {{.*}} into tensor<3x1x5x1xf32>
+// CHECK: %[[SECOND:.+]] = linalg.transpose ins(%[[X]] : tensor<1x3x1x5xf32>) {{.*}} permutation = [3, 0, 1, 2]
+// CHECK: %[[ONE:.+]] = tensor.extract_slice
+// CHECK: return %[[FIRST]], %[[SECOND]], %[[ONE]]
+func.func @transposes(%x: tensor<1x3x1x5xf32>) -> (tensor<3x1x5x1xf32>, tensor<5x1x3x1xf32>, tensor<1x1xf32>) {
+  %e0 = tensor.empty() : tensor<3x1x5x1xf32>
+  %0 = linalg.transpose ins(%x : tensor<1x3x1x5xf32>) outs(%e0 : tensor<3x1x5x1xf32>) permutation = [1, 0, 3, 2]
+  %e1 = tensor.empty() : tensor<5x1x3x1xf32>
+  %1 = linalg.transpose ins(%x : tensor<1x3x1x5xf32>) outs(%e1 : tensor<5x1x3x1xf32>) permutation = [3, 0, 1, 2]
+  %one = tensor.extract_slice %x[0, 1, 0, 2] [1, 1, 1, 1] [1, 1, 1, 1] : tensor<1x3x1x5xf32> to tensor<1x1xf32>
+  %e2 = tensor.empty() : tensor<1x1xf32>
+  %2 = linalg.transpose ins(%one : tensor<1x1xf32>) outs(%e2 : tensor<1x1xf32>) permutation = [1, 0]
+  return %0, %1, %2 : tensor<3x1x5x1xf32>, tensor<5x1x3x1xf32>, tensor<1x1xf32>
+}
+
+// -----
+
+// Sizes that are known when the program runs.
+// CHECK-LABEL: func.func @dynamic
+// CHECK-NOT: transpose
+// CHECK: tensor.expand_shape %{{.+}} {{\[}}[0, 1], [2]] output_shape [%{{.+}}, 1, 8] : tensor<?x8xf32> into tensor<?x1x8xf32>
+func.func @dynamic(%x: tensor<1x?x8xf32>, %e: tensor<?x1x8xf32>) -> tensor<?x1x8xf32> {
+  %0 = linalg.transpose ins(%x : tensor<1x?x8xf32>) outs(%e : tensor<?x1x8xf32>) permutation = [1, 0, 2]
+  return %0 : tensor<?x1x8xf32>
+}
