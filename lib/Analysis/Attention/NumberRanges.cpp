@@ -136,6 +136,15 @@ static std::optional<NumberRange> computeRising(Operation *op, const NumberRange
   return NumberRange{std::get<double>(*least), std::get<double>(*most), x.hasNaN};
 }
 
+/// Returns the range of powers of a positive number, with 2^-10 of it for the error of implementations, which
+/// grows with the exponent; unknown if the base is not one positive number.
+static NumberRange computePower(const NumberRange &base, const NumberRange &exponent) {
+  if (base.low != base.high || base.hasNaN || exponent.hasNaN || !(base.low > 0) || std::isinf(base.low))
+    return NumberRange::unknown();
+  double x = std::pow(base.low, exponent.low), y = std::pow(base.low, exponent.high);
+  return {std::min(x, y) * (1 - 0x1p-10), std::max(x, y) * (1 + 0x1p-10)};
+}
+
 std::optional<NumberRange> fp8::computeFloat(Operation *op, ArrayRef<NumberRange> x) {
   using Result = std::optional<NumberRange>;
   Type type = op->getResult(0).getType();
@@ -168,6 +177,7 @@ std::optional<NumberRange> fp8::computeFloat(Operation *op, ArrayRef<NumberRange
       .Case<math::ExpOp>([&](auto) { return widen(computeExp(x[0], type, false), type); })
       .Case<math::Exp2Op>([&](auto) { return widen(computeExp(x[0], type, true), type); })
       .Case<math::LogOp>([&](auto) { return widen(computeLog(x[0]), type); })
+      .Case<math::PowFOp>([&](auto) { return widen(computePower(x[0], x[1]), type); })
       .Default([&](Operation *other) -> Result {
         if (x.size() != 1)
           return std::nullopt;

@@ -101,6 +101,11 @@ bool Proof::isIdle(const CodeNode *reduction, const ScoreArea &hidden) {
     return range.isExactly(0);
   if (isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner))
     return !range.hasNaN && range.high <= evaluator.compute(reduction, evaluator.everywhere()).low;
+  // The place of a maximum: the least of the places with this number, and of a larger one for each other key.
+  NumberRange all = evaluator.compute(addend, evaluator.everywhere());
+  if (isa<arith::MinSIOp, arith::MaxSIOp>(combiner))
+    return !range.hasNaN && !all.hasNaN &&
+           (isa<arith::MinSIOp>(combiner) ? range.low >= all.high : range.high <= all.low);
   if (reduction->type.isInteger(1) && isa<arith::AndIOp, arith::OrIOp>(combiner))
     return range.isExactly(isa<arith::AndIOp>(combiner));
   return false;

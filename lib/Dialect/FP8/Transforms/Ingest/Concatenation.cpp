@@ -140,12 +140,38 @@ static std::optional<Concatenation> matchPad(tensor::PadOp pad) {
   return found && found->parts.size() > 1 ? found : std::nullopt;
 }
 
+static std::optional<Concatenation> matchInsert(tensor::InsertSliceOp insert) {
+  RankedTensorType whole = insert.getType(), part = insert.getSourceType();
+  if (!whole.hasStaticShape() || !part.hasStaticShape() || whole.getRank() != part.getRank() ||
+      !insert.hasUnitStride() || insert.getSourceType().getNumElements() == 0)
+    return std::nullopt;
+  std::optional<Concatenation> found;
+  for (int64_t dim = 0; dim < whole.getRank(); ++dim) {
+    int64_t size = part.getDimSize(dim);
+    if (size == whole.getDimSize(dim))
+      continue;
+    std::optional<int64_t> low = getConstantIntValue(insert.getMixedOffsets()[dim]);
+    if (found || !low)
+      return std::nullopt;
+    found.emplace(Concatenation{static_cast<unsigned>(dim), {}});
+    std::pair<Value, int64_t> parts[] = {{insert.getDest(), *low},
+                                         {insert.getSource(), size},
+                                         {insert.getDest(), whole.getDimSize(dim) - size - *low}};
+    for (auto [value, length] : parts)
+      if (length != 0)
+        found->parts.push_back({value, length});
+  }
+  return found;
+}
+
 std::optional<Concatenation> fp8::detail::matchConcatenation(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto concat = dyn_cast_or_null<tensor::ConcatOp>(op))
     return matchConcat(concat);
   if (auto pad = dyn_cast_or_null<tensor::PadOp>(op))
     return matchPad(pad);
+  if (auto insert = dyn_cast_or_null<tensor::InsertSliceOp>(op))
+    return matchInsert(insert);
   if (auto generic = dyn_cast_or_null<linalg::GenericOp>(op))
     return matchChoice(generic);
   return std::nullopt;

@@ -17,7 +17,9 @@ namespace fp8::detail {
 /// A tensor that consists of two parts or more along one dimension, all of static sizes.
 struct Concatenation {
   struct Part {
-    mlir::Value value; ///< a tensor with the part's size along `dim`, or the scalar that all its elements are
+    /// A tensor with the part's size along `dim`; one of the whole size, which has the part at its place; or
+    /// the scalar that all elements are.
+    mlir::Value value;
     int64_t size;
   };
   unsigned dim;
@@ -29,7 +31,7 @@ struct Concatenation {
 };
 
 /// Returns the parts of the tensor that `value` is: the result of tensor.concat, of a tensor.pad by a
-/// constant along one dimension, or of a linalg.generic that reads, by comparisons of an index, one of
+/// constant along one dimension, of a tensor.insert_slice of a part along one dimension, or of a linalg.generic that reads, by comparisons of an index, one of
 /// several tensors. Returns nothing for other tensors.
 std::optional<Concatenation> matchConcatenation(mlir::Value value);
 

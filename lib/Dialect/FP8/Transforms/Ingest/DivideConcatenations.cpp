@@ -201,7 +201,10 @@ Value Group::getPart(RewriterBase &rewriter, Value value, unsigned dim, unsigned
   std::optional<Concatenation> concatenation = matchConcatenation(value);
   if (concatenation && tensors.contains(value)) {
     Value own = concatenation->parts[part].value;
-    if (!isa<RankedTensorType>(own.getType())) { // padding
+    auto type = dyn_cast<RankedTensorType>(own.getType());
+    if (type && type.getDimSize(dim) != sizes[part]) { // a tensor that another one is inserted into
+      own = getPart(rewriter, own, dim, part);
+    } else if (!type) { // padding
       rewriter.setInsertionPointAfterValue(value);
       if (own.getParentBlock() != value.getParentBlock() && matchPattern(own, m_Constant()))
         own = rewriter.clone(*own.getDefiningOp())->getResult(0); // a constant within the pad
