@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from ._indexing import is_mask, put_where
-from .functions import _resizing, _sampling
+from .functions import _extremes, _resizing, _sampling
 
 
 class Rewrites(TorchFunctionMode):  # type: ignore[misc]
@@ -82,6 +82,7 @@ def _index_put_in_place(x: Tensor, *rest: Any, **options: Any) -> Any:
 _RULES: dict[Any, Callable[..., Any]] = {
     **_resizing.RULES,
     **_sampling.RULES,
+    **_extremes.REWRITES,
     Tensor.__setitem__: _set_item,
     Tensor.index_put: _index_put,
     torch.index_put: _index_put,

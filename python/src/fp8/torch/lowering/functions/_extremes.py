@@ -8,7 +8,7 @@ torch-mlir's forms of places pass over NaN, and it has none of `cummax` and `cum
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ def _place_of(extreme: Callable[..., Tensor]) -> Callable[..., Any]:
         size = x.shape[dim]
         # Where there is NaN the extreme is NaN, which equals nothing.
         found = (x == extreme(x, dim, True)) | x.isnan()
-        places = torch.where(found, _places(x, dim), torch.full((), size, dtype=torch.int64))
+        places = torch.where(found, _places(x.shape, dim), torch.full((), size, dtype=torch.int64))
         return torch.amin(places, dim, keepdim)
 
     return rule
@@ -48,7 +48,7 @@ def _extreme_so_far(goes_on: Callable[[Tensor, Tensor], Tensor]) -> Callable[...
         if x.dim() == 0:
             return x.clone(), torch.zeros((), dtype=torch.int64)
         size = x.shape[dim]
-        values, places = x.clone(), _places(x, dim).expand(x.shape).clone()
+        values, places = x.clone(), _places(x.shape, dim).expand(x.shape).clone()
         step = 1
         while step < size:
             before, here = values.narrow(dim, 0, size - step), values.narrow(dim, step, size - step)
@@ -62,9 +62,43 @@ def _extreme_so_far(goes_on: Callable[[Tensor, Tensor], Tensor]) -> Callable[...
     return rule
 
 
-def _places(x: Tensor, dim: int) -> Tensor:
+def _places(shape: Sequence[int], dim: int) -> Tensor:
     """The place of each element along a dimension, with size 1 along the others."""
-    return torch.arange(x.shape[dim]).reshape([-1 if d == dim % x.dim() else 1 for d in range(x.dim())])
+    return torch.arange(shape[dim]).reshape([-1 if d == dim % len(shape) else 1 for d in range(len(shape))])
+
+
+class _Extreme(torch.autograd.Function):  # type: ignore[misc]
+    """The extreme of each row and its place. Its gradient is a choice by comparison of places, which fuses; PyTorch scatters it."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(function: Callable[..., Any], x: Tensor, dim: int, keepdim: bool) -> Any:
+        return tuple(function(x, dim, keepdim))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _, x, ctx.dim, ctx.keepdim = inputs
+        ctx.shape = x.shape
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Any) -> Any:
+        (place,) = ctx.saved_tensors
+        if not ctx.keepdim:
+            grad, place = grad.unsqueeze(ctx.dim), place.unsqueeze(ctx.dim)
+        chosen = _places(ctx.shape, ctx.dim) == place
+        return None, torch.where(chosen, grad, torch.zeros((), dtype=grad.dtype)), None, None
+
+
+def _with_own_gradient(function: Callable[..., Any], result: Any) -> Callable[..., Any]:
+    def rule(x: Tensor, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+        if options or not isinstance(dim, int) or not x.is_floating_point() or not x.requires_grad or x.numel() == 0 or x.dim() == 0:
+            return NotImplemented
+        return result(_Extreme.apply(function, x, dim, keepdim))
+
+    return rule
 
 
 _argmax, _argmin = _place_of(torch.amax), _place_of(torch.amin)
@@ -76,4 +110,10 @@ RULES: dict[Any, Callable[..., Any]] = {
     aten.min.dim: _extreme_with_place(torch.amin, _argmin),
     aten.cummax.default: _extreme_so_far(torch.ge),
     aten.cummin.default: _extreme_so_far(torch.le),
+}
+
+#: By the function that users call.
+REWRITES: dict[Any, Callable[..., Any]] = {
+    **{function: _with_own_gradient(torch.max, torch.return_types.max) for function in (torch.max, Tensor.max)},
+    **{function: _with_own_gradient(torch.min, torch.return_types.min) for function in (torch.min, Tensor.min)},
 }
