@@ -310,4 +310,10 @@ BIASES = {
     relative: lambda heads, tokens: (16, heads),
     **dict.fromkeys((sink, sink_less_maximum, sink_by_hand, sink_by_logsumexp), lambda heads, tokens: (heads,)),
 }
-WRITTEN = [sigmoid, linear, permuted_keys, over_queries, over_heads]
+
+WRITTEN = {
+    sigmoid: "no softmax is between its matmuls",
+    linear: "",  # of no interest to the report
+    permuted_keys: "the keys of its probabilities are not in the order of those of its scores",
+    **dict.fromkeys((over_queries, over_heads), "its softmax is along another dimension than the one that its second matmul sums over"),
+}
