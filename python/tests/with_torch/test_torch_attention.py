@@ -13,12 +13,12 @@ import torch_attention
 TOKENS, HEADS, WIDTH = 32, 4, 32
 
 
-def parameters(form, dtype, tokens, width=WIDTH):
+def parameters(form, dtype, tokens, width=WIDTH, batch=2):
     random = torch.Generator().manual_seed(1)
     values = {name: torch.randn(width, width, generator=random) * 0.3 for name in "qkvo"}
     if form in torch_attention.BIASES:
         values["bias"] = torch.randn(*torch_attention.BIASES[form](HEADS, tokens), generator=random)
-    x = torch.randn(2, tokens, width, generator=random)
+    x = torch.randn(batch, tokens, width, generator=random)
     return {name: value.to(dtype) for name, value in values.items()}, x.to(dtype)
 
 
@@ -50,9 +50,9 @@ def compile(form, params, x, attention, **options):
     return results, [site for graph in backend.graphs for site in graph.report.attention]
 
 
-def check(form, dtype, tokens):
+def check(form, dtype, tokens, batch=2):
     """Returns what became of attention in the program whose attention is to be fused."""
-    params, x = parameters(form, dtype, tokens)
+    params, x = parameters(form, dtype, tokens, batch=batch)
     written, _ = compile(form, params, x, "written")
     fused, sites = compile(form, params, x, "fused")
     assert all(torch.equal(one, other) for one, other in zip(fused, written, strict=True))
@@ -67,10 +67,10 @@ FUSED = [form if form in QUICK else pytest.param(form, marks=pytest.mark.slow) f
 name_of = lambda value: getattr(value, "__name__", str(value).removeprefix("torch."))
 
 
-@pytest.mark.parametrize(("dtype", "tokens"), [(torch.float32, 17), pytest.param(torch.bfloat16, 100, marks=pytest.mark.slow)], ids=name_of)
+@pytest.mark.parametrize(("dtype", "tokens", "batch"), [(torch.float32, 17, 2), pytest.param(torch.bfloat16, 100, 1, marks=pytest.mark.slow)], ids=name_of)
 @pytest.mark.parametrize("form", FUSED, ids=name_of)
-def test_fused(form, dtype, tokens):
-    (site,) = check(form, dtype, tokens)
+def test_fused(form, dtype, tokens, batch):
+    (site,) = check(form, dtype, tokens, batch)
     assert site.is_fused, site.reason
     assert site.score_bytes > 0
 

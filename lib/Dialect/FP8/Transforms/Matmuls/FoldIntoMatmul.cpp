@@ -172,14 +172,17 @@ namespace {
 
 struct FoldIntoMatmul : fp8::impl::FoldIntoMatmulBase<FoldIntoMatmul> {
   void runOnOperation() final {
-    if (failed(moveUnitDimensions()))
-      return signalPassFailure();
     SmallVector<MatmulOp> matmuls;
     getOperation()->walk([&](MatmulOp op) {
       if (op.isPlain() && isa<RankedTensorType>(op.getInit().getType()))
         matmuls.push_back(op);
     });
     IRRewriter rewriter(&getContext());
+    for (MatmulOp op : matmuls)
+      foldAround(rewriter, op);
+    // Behind it, so that a batch of 1 that all tensors of a matmul have becomes its dimension.
+    if (failed(moveUnitDimensions()))
+      return signalPassFailure();
     for (MatmulOp op : matmuls)
       foldAround(rewriter, op);
   }
