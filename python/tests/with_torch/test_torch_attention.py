@@ -86,7 +86,7 @@ def test_fused_in_kernels(form):
         results, sites = compile(form, params, x, attention, target="sm_90a", device="emulator")
         errors[attention] = sum((value.float() - right).square().sum().item() for value, right in zip(results, exact, strict=True))
     (site,) = sites
-    assert site.is_fused, site.reason
+    assert site.reason == torch_attention.WRITTEN_ON_GPUS.get(form, "")
     # Roundings to bf16 at other places: at most 1.5 times the error, whose square this is.
     assert 0 < errors["fused"] <= 1.5**2 * errors["written"]
 

@@ -241,10 +241,13 @@ std::string OnlinePlan::planBackward() {
 std::string OnlinePlan::planGradientStatistics() {
   SmallVector<const CodeNode *> given{site.raw, parts.probabilityGradNode};
   RowsPlan from(*site.code, site.keys, given, gradientStatistics);
+  auto explain = [&] {
+    return explainReductions(rowGradientReductions, Kind::product, "a statistic of its backward pass");
+  };
   rowGradientReductions = findReductions(from, gradientStatistics);
-  if (std::string reason =
-          explainReductions(rowGradientReductions, Kind::product, "a statistic of its backward pass");
-      !reason.empty())
+  if (!explain().empty())
+    rowGradientReductions = findReductions(from, gradientStatistics, /*takesZeros=*/true);
+  if (std::string reason = explain(); !reason.empty())
     return reason;
   for (auto &[node, reduction] : rowGradientReductions)
     given.push_back(node);

@@ -172,6 +172,8 @@ namespace {
 
 struct FoldIntoMatmul : fp8::impl::FoldIntoMatmulBase<FoldIntoMatmul> {
   void runOnOperation() final {
+    if (failed(applyToViews(fp8::detail::populateWidenLastPatterns)))
+      return signalPassFailure();
     SmallVector<MatmulOp> matmuls;
     getOperation()->walk([&](MatmulOp op) {
       if (op.isPlain() && isa<RankedTensorType>(op.getInit().getType()))
@@ -181,20 +183,21 @@ struct FoldIntoMatmul : fp8::impl::FoldIntoMatmulBase<FoldIntoMatmul> {
     for (MatmulOp op : matmuls)
       foldAround(rewriter, op);
     // Behind it, so that a batch of 1 that all tensors of a matmul have becomes its dimension.
-    if (failed(moveUnitDimensions()))
+    if (failed(applyToViews(fp8::detail::populateUnitDimensionPatterns)))
       return signalPassFailure();
     for (MatmulOp op : matmuls)
       foldAround(rewriter, op);
   }
 
 private:
-  /// Only reshapes and transposes change: matmuls that no result depends on stay for the report.
-  LogicalResult moveUnitDimensions() {
+  /// Applies patterns to reshapes, transposes and copies only: matmuls that no result depends on stay for the
+  /// report.
+  LogicalResult applyToViews(function_ref<void(RewritePatternSet &)> populate) {
     RewritePatternSet patterns(&getContext());
-    fp8::detail::populateUnitDimensionPatterns(patterns);
+    populate(patterns);
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
-      if (isa<linalg::TransposeOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op))
+      if (isa<linalg::TransposeOp, linalg::GenericOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op))
         ops.push_back(op);
     });
     return applyOpPatternsGreedily(

@@ -23,6 +23,9 @@ bool foldReshapes(mlir::RewriterBase &rewriter, MatmulOp op);
 /// one: PyTorch's einsum puts such dimensions into both operands and takes them out of the result.
 void populateUnitDimensionPatterns(mlir::RewritePatternSet &patterns);
 
+/// Adds patterns that repeat a bf16 or f16 tensor before it is widened to f32, not after it.
+void populateWidenLastPatterns(mlir::RewritePatternSet &patterns);
+
 } // namespace fp8::detail
 
 #endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_FOLDRESHAPES_H

@@ -345,3 +345,49 @@ func.func @dynamic(%x: tensor<1x?x8xf32>, %e: tensor<?x1x8xf32>) -> tensor<?x1x8
   %0 = linalg.transpose ins(%x : tensor<1x?x8xf32>) outs(%e : tensor<?x1x8xf32>) permutation = [1, 0, 2]
   return %0 : tensor<?x1x8xf32>
 }
+
+// -----
+
+// Heads that are repeated for a group are repeated in bf16, and widened behind that.
+// CHECK-LABEL: func.func @repeated
+// CHECK-SAME: %[[X:[^ ]+]]: tensor<2x3x1x5xbf16>
+// CHECK: %[[R:.+]] = linalg.generic {{.*}} ins(%[[X]] : tensor<2x3x1x5xbf16>) outs(%{{.+}} : tensor<2x3x4x5xbf16>)
+// CHECK: %[[J:.+]] = tensor.collapse_shape %[[R]] {{\[}}[0], [1, 2], [3]] : tensor<2x3x4x5xbf16> into tensor<2x12x5xbf16>
+// CHECK: %[[W:.+]] = linalg.generic {{.*}} ins(%[[J]] : tensor<2x12x5xbf16>) outs(%{{.+}} : tensor<2x12x5xf32>)
+// CHECK: arith.extf
+// CHECK: return %[[W]]
+#id = affine_map<(a, b, c, d) -> (a, b, c, d)>
+func.func @repeated(%x: tensor<2x3x1x5xbf16>) -> tensor<2x12x5xf32> {
+  %e0 = tensor.empty() : tensor<2x3x1x5xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : tensor<2x3x1x5xbf16>) outs(%e0 : tensor<2x3x1x5xf32>) {
+    ^bb0(%in: bf16, %out: f32):
+      %w = arith.extf %in : bf16 to f32
+      linalg.yield %w : f32
+  } -> tensor<2x3x1x5xf32>
+  %e1 = tensor.empty() : tensor<2x3x4x5xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, 0, d)>, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%0 : tensor<2x3x1x5xf32>) outs(%e1 : tensor<2x3x4x5xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+  } -> tensor<2x3x4x5xf32>
+  %2 = tensor.collapse_shape %1 [[0], [1, 2], [3]] : tensor<2x3x4x5xf32> into tensor<2x12x5xf32>
+  return %2 : tensor<2x12x5xf32>
+}
+
+// -----
+
+// A tensor that something else reads in f32 stays as it is.
+// CHECK-LABEL: func.func @read_twice
+// CHECK: arith.extf %{{.+}} : tensor<5xbf16> to tensor<5xf32>
+// CHECK: linalg.generic {{.*}} ins(%{{.+}} : tensor<5xf32>) outs(%{{.+}} : tensor<4x5xf32>)
+func.func @read_twice(%x: tensor<5xbf16>) -> (tensor<4x5xf32>, tensor<5xf32>) {
+  %0 = arith.extf %x : tensor<5xbf16> to tensor<5xf32>
+  %e = tensor.empty() : tensor<4x5xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(a, b) -> (b)>, affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]}
+      ins(%0 : tensor<5xf32>) outs(%e : tensor<4x5xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+  } -> tensor<4x5xf32>
+  return %1, %0 : tensor<4x5xf32>, tensor<5xf32>
+}
