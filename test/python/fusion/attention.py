@@ -140,7 +140,7 @@ class Attention:
         outer_of_keys = "bhg" if not grouped or not keys_of_group else "bh"
         self.maps = {"query": order("bhgid"), "key": order(outer_of_keys + "jd"), "value": order(outer_of_keys + "je"),
                      "output": order("bhgie")}
-        self.mask = choose("none", "causal", "bias", "causal_bias", "lengths", "window")
+        self.mask = choose("none", "causal", "bias", "causal_bias", "lengths", "window", "causal_window")
         self.bias_dims = choose("hgij", "bij", "bhgij", "j")
         self.has_bias_gradient = True  # in `step`
         self.divides, self.scale = bool(rng.integers(2)), choose(0.25, 8.0, 1.7)
@@ -179,6 +179,8 @@ class Attention:
             given.append("%bias")
         else:
             test = {"causal": HIDES_LATER,
+                    "causal_window": ["%later = arith.cmpi ugt, %jx, %ix : index", "%end = arith.addi %jx, %window : index",
+                                      "%old = arith.cmpi ult, %end, %ix : index", "%hidden = arith.ori %later, %old : i1"],
                     "window": ["%end = arith.addi %jx, %window : index", "%hidden = arith.cmpi ult, %end, %ix : index"],
                     "lengths": ["%at = arith.index_cast %jx : index to i32", "%hidden = arith.cmpi sge, %at, %a1 : i32"]}[self.mask]
             body += [*test, "%v = arith.select %hidden, %lowest, %t : f32"]

@@ -19,6 +19,20 @@ def build(bin_dir, folder, text):
     return Program(bin_dir, folder, text, "--recipe=none")
 
 
+def compare_step(bin_dir, tmp_path, program, rng):
+    """Compares the results of the fused step and the written one. Returns what became of attention."""
+    arrays, results = program.arrays(rng, grad=True), {}
+    for form in ("written", "fused"):
+        (tmp_path / form).mkdir()
+        report = tmp_path / form / "report.json"
+        step = Program(bin_dir, tmp_path / form, program.step(), "--recipe=none", f"--attention={form}", f"--report=json:{report}")
+        results[form] = step.call("main", *arrays)
+    (site,) = json.loads(report.read_text())["attention"]
+    for expected, actual in zip(results["written"], results["fused"], strict=True):
+        assert_same_bits(actual, expected)
+    return site
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("size", ["small", "large", "long"])
 def test_same_bits(bin_dir, tmp_path, size, seed):
@@ -44,21 +58,22 @@ def test_fused_step_has_the_bits_of_the_written_one(bin_dir, tmp_path, size, see
     """The compiler makes one operation of matmuls and rows, forward and backward, where there are several keys."""
     rng = random_generator(45, seed, len(size))
     program = Attention(rng, size)
-    arrays, results = program.arrays(rng, grad=True), {}
-    for form in ("written", "fused"):
-        (tmp_path / form).mkdir()
-        report = tmp_path / form / "report.json"
-        step = Program(bin_dir, tmp_path / form, program.step(), "--recipe=none", f"--attention={form}", f"--report=json:{report}")
-        results[form] = step.call("main", *arrays)
-    (site,) = json.loads(report.read_text())["attention"]
+    site = compare_step(bin_dir, tmp_path, program, rng)
     expected = ("fused", "")
     if program.sizes["j"] == 1:
         expected = ("written", "it has one key, so that its softmax is no reduction")
     elif program.sizes["i"] == 1 and program.mask.startswith("causal"):
         expected = ("written", "its masks leave no row of numbers to evaluate")
     assert (site["decision"], site["reason"]) == expected
-    for expected, actual in zip(results["written"], results["fused"], strict=True):
-        assert_same_bits(actual, expected)
+
+
+def test_a_sink_of_one_query(bin_dir, tmp_path):
+    """Its gradient is a sum over dimensions of size 1, which is the program's own."""
+    rng = random_generator(53)
+    program = Attention(rng, "small")
+    program.sizes |= {"b": 1, "h": 2, "g": 3, "i": 1, "j": 13}
+    program.mask, program.sink_dims = "lengths", "gh"
+    assert compare_step(bin_dir, tmp_path, program, rng)["reason"] == ""
 
 
 def test_no_tensor_of_scores(bin_dir, tmp_path):

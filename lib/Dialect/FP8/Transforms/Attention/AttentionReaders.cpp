@@ -31,6 +31,14 @@ static bool isZero(AffineExpr expr) {
   return constant && constant.getValue() == 0;
 }
 
+/// Returns whether places have a dimension of keys.
+static bool isRow(const Places &places, ArrayRef<unsigned> keys) {
+  return llvm::any_of(places, [&](AffineExpr place) {
+    auto dim = dyn_cast<AffineDimExpr>(place);
+    return dim && llvm::is_contained(keys, dim.getPosition());
+  });
+}
+
 namespace {
 /// Where the results of an operation lie, and whether it sums over other dimensions than keys.
 class Step {
@@ -97,10 +105,18 @@ std::optional<Places> Step::ofLinalg(linalg::LinalgOp structured, OpResult resul
   std::optional<Places> loops = findLoops(structured, known);
   if (!loops)
     return std::nullopt;
+  bool readsRows = llvm::any_of(structured.getDpsInputs(), [&](Value input) {
+    const auto *places = known.find(input);
+    return places != known.end() && isRow(places->second, keys);
+  });
   for (auto [loop, kind, size] :
        llvm::zip_equal(*loops, structured.getIteratorTypesArray(), structured.getStaticLoopRanges())) {
-    if (kind != utils::IteratorType::reduction || size == 1)
+    if (kind != utils::IteratorType::reduction)
       continue;
+    if (size == 1 && readsRows)
+      continue;
+    if (size == 1)
+      return std::nullopt; // a number of a row without its batch of 1: the program's own sum
     auto dim = dyn_cast_or_null<AffineDimExpr>(loop);
     if (!dim || !llvm::is_contained(keys, dim.getPosition()))
       return std::nullopt; // a sum over rows
@@ -142,14 +158,6 @@ std::optional<Places> Step::getPlaces(OpResult result) {
     if (const auto *places = known.find(operand); places != known.end())
       return places->second;
   return std::nullopt;
-}
-
-/// Returns whether places have a dimension of keys.
-static bool isRow(const Places &places, ArrayRef<unsigned> keys) {
-  return llvm::any_of(places, [&](AffineExpr place) {
-    auto dim = dyn_cast<AffineDimExpr>(place);
-    return dim && llvm::is_contained(keys, dim.getPosition());
-  });
 }
 
 /// Returns whether `value` is +0 in all elements.
