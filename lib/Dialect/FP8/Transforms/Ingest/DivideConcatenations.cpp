@@ -52,6 +52,7 @@ private:
   bool addReader(OpOperand &use, unsigned dim);
   bool addOperation(linalg::LinalgOp op, unsigned loop);
   bool addSources(Value value, unsigned dim);
+  /// Returns the part that a slice is taken from.
   std::optional<unsigned> findPart(tensor::ExtractSliceOp slice, unsigned dim) const;
 
   int64_t getStart(unsigned part) const {
@@ -100,7 +101,6 @@ bool Group::addReader(OpOperand &use, unsigned dim) {
   return loop && addOperation(op, loop.getPosition());
 }
 
-/// Returns the part that a slice is taken from.
 std::optional<unsigned> Group::findPart(tensor::ExtractSliceOp slice, unsigned dim) const {
   if (!slice.hasUnitStride() || slice.getType().getRank() != slice.getSourceType().getRank())
     return std::nullopt;
@@ -333,12 +333,9 @@ SmallVector<Value> Group::addUnit(RewriterBase &rewriter, linalg::LinalgOp op, u
 
 void Group::divideReduction(RewriterBase &rewriter, linalg::LinalgOp op, unsigned loop) {
   SmallVector<Value> sums(op.getDpsInits());
-  for (unsigned part = 0; part < sizes.size(); ++part) {
-    if (sizes[part] == 1)
-      sums = addUnit(rewriter, op, loop, part, sums);
-    else
-      sums = SmallVector<Value>(clonePart(rewriter, op, loop, part, sums)->getResults());
-  }
+  for (unsigned part = 0; part < sizes.size(); ++part)
+    sums = sizes[part] == 1 ? addUnit(rewriter, op, loop, part, sums)
+                            : SmallVector<Value>(clonePart(rewriter, op, loop, part, sums)->getResults());
   rewriter.replaceOp(op, sums);
 }
 

@@ -125,6 +125,46 @@ func.func @padded(%g: tensor<4x6xf32>, %p: tensor<4x7xf32>, %start: tensor<4xf32
 
 // -----
 
+// PyTorch inserts a part into zeros: these are parts of their own, as are those of any other tensor around it.
+// CHECK-LABEL: func.func @inserted
+// CHECK-SAME: %[[G:.*]]: tensor<4x5xf32>, %[[D:.*]]: tensor<4x8xf32>, %[[START:.*]]: tensor<4xf32>
+func.func @inserted(%g: tensor<4x5xf32>, %d: tensor<4x8xf32>, %start: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %zeros = arith.constant dense<0.0> : tensor<4x6xf32>
+  // CHECK-DAG: %[[LAST:.*]] = tensor.extract_slice %[[D]][0, 7] [4, 1] [1, 1]
+  // CHECK-DAG: %[[BEFORE:.*]] = tensor.extract_slice %[[D]][0, 0] [4, 2] [1, 1]
+  // CHECK-DAG: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : tensor<4x1xf32>
+  // CHECK-NOT: tensor.insert_slice
+  // CHECK: %[[A1:.*]] = linalg.reduce { arith.addf } ins(%[[G]] : tensor<4x5xf32>) outs(%[[START]] : tensor<4xf32>)
+  // CHECK: %[[Z:.*]] = tensor.collapse_shape %[[ZERO]]
+  // CHECK: %[[A2:.*]] = linalg.generic {{.*}} ins(%[[Z]], %[[A1]] : tensor<4xf32>, tensor<4xf32>)
+  // CHECK: %[[B1:.*]] = linalg.reduce { arith.addf } ins(%[[BEFORE]] : tensor<4x2xf32>) outs(%[[START]] : tensor<4xf32>)
+  // CHECK: %[[B2:.*]] = linalg.reduce { arith.addf } ins(%[[G]] : tensor<4x5xf32>) outs(%[[B1]] : tensor<4xf32>)
+  // CHECK: %[[L:.*]] = tensor.collapse_shape %[[LAST]]
+  // CHECK: %[[B3:.*]] = linalg.generic {{.*}} ins(%[[L]], %[[B2]] : tensor<4xf32>, tensor<4xf32>)
+  // CHECK: return %[[A2]], %[[B3]]
+  %first = tensor.insert_slice %g into %zeros[0, 0] [4, 5] [1, 1] : tensor<4x5xf32> into tensor<4x6xf32>
+  %a = linalg.reduce { arith.addf } ins(%first : tensor<4x6xf32>) outs(%start : tensor<4xf32>) dimensions = [1]
+  %middle = tensor.insert_slice %g into %d[0, 2] [4, 5] [1, 1] : tensor<4x5xf32> into tensor<4x8xf32>
+  %b = linalg.reduce { arith.addf } ins(%middle : tensor<4x8xf32>) outs(%start : tensor<4xf32>) dimensions = [1]
+  return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Parts along two dimensions, or with gaps, are no concatenation.
+// CHECK-LABEL: func.func @inserted_otherwise
+// CHECK-COUNT-2: tensor.insert_slice
+func.func @inserted_otherwise(%g: tensor<3x5xf32>, %d: tensor<4x9xf32>, %start: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = tensor.insert_slice %g into %d[0, 0] [3, 5] [1, 1] : tensor<3x5xf32> into tensor<4x9xf32>
+  %a = linalg.reduce { arith.addf } ins(%0 : tensor<4x9xf32>) outs(%start : tensor<4xf32>) dimensions = [1]
+  %h = tensor.empty() : tensor<4x5xf32>
+  %1 = tensor.insert_slice %h into %d[0, 0] [4, 5] [1, 2] : tensor<4x5xf32> into tensor<4x9xf32>
+  %b = linalg.reduce { arith.addf } ins(%1 : tensor<4x9xf32>) outs(%start : tensor<4xf32>) dimensions = [1]
+  return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
 // Something needs the whole tensor, a slice has elements of both parts, nothing is reduced along the dimension, or a
 // sum has an order in which both parts take turns: all stay.
 // CHECK-LABEL: func.func @whole
