@@ -80,8 +80,9 @@ def DecomposeAttention : Pass<"fp8-decompose-attention", "mlir::func::FuncOp"> {
     marked `fp8.tasks`, runs the blocks of each on one thread. Where all sizes are known, and scores are not few.
 
     With `visible_keys` a block has the keys from the first one of its first row, or up to 63 before, to the last one of
-    its last row: matmuls and rows are of that size, a number known at run time, and memory is that of all keys. The attribute speaks for bounded operands, so that the operands'
-    magnitudes are taken first; if they are too large, or not numbers, blocks have all keys.
+    its last row: matmuls and rows are of that size, a number known at run time, and memory is that of all keys. The
+    attribute speaks for bounded operands, so that the operands' magnitudes are taken first; if they are too large, or
+    not numbers, blocks have all keys.
 
     The bits are those of the whole matmuls. A gradient that is summed over the rows of several blocks is a tensor
     of f32 zeros first; each block's matmul resumes its sums, and they are rounded in the end. Where blocks would

@@ -31,9 +31,9 @@ class Proof {
 public:
   Proof(const Problem &problem);
 
-  /// States that all rows i see key i + `distance`.
+  /// States that all rows i have key i + `distance`, which bounds their maxima from below.
   void addDiagonal(int64_t distance);
-  /// States that all rows see the first key.
+  /// States that all rows have the first key.
   void addFirst();
   /// Returns whether a row i sees no key from i + `end` on. All stated keys are before.
   bool hidesFrom(int64_t end);

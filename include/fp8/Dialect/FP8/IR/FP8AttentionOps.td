@@ -103,11 +103,11 @@ def FP8_AttentionOp : FP8_RowAttentionOp<"attention"> {
     `sites`: what the two matmuls are in the program, for the report.
 
     `visible_keys`: the keys that a row sees at most, from the first number on and before the second one:
-    `(b, h, i, j, d) -> (0, i + 1)` under a causal mask, `(b, h, i, j, d) -> (i - 127, i + 1)` in a window of 128 keys.
-    A first number below 0 is the first key. It states that the other keys take no part in the row while all scores are
-    within ±2^24: they change no reduction, and the row is zero there. So code may leave them out. Where a sum underflows, that may turn
-    -0 into +0 or the other way round. `visible_if`: the number of an input, one i1; the statement holds only where that
-    is true, as for a bias that nothing bounds when the program is compiled.
+    `(b, h, i, j, d) -> (0, i + 1)` under a causal mask, `(b, h, i, j, d) -> (i - 127, i + 1)` in a window of 128 keys,
+    of which early rows see fewer. It states that the other keys take no part in the row while all scores are within ±2^24:
+    they change no reduction, and the row is zero there. So code may leave them out. Where a sum underflows, that may
+    turn -0 into +0 or the other way round. `visible_if`: the number of an input, one i1; the statement holds only where
+    that is true, as for a bias that nothing bounds when the program is compiled.
 
     Preconditions: maps of query, key, value and output are projected permutations; the map of an input has key
     dimensions as they are, and functions of outer dimensions; sizes of one dimension agree.
