@@ -89,7 +89,7 @@ AffineExpr ElementCode::simplify(AffineExpr expr) const {
   if (isBelow && binary.getKind() == AffineExprKind::Mod)
     return lhs;
   AffineExpr simple = getAffineBinaryOpExpr(binary.getKind(), lhs, rhs);
-  // What a reshape divides and another one joins: (x floordiv 4) * 4 + x mod 4.
+  // An index that a reshape divides and another one joins: (x floordiv 4) * 4 + x mod 4.
   bool joins = binary.getKind() == AffineExprKind::Add &&
                (lhs.getKind() == AffineExprKind::Mod || rhs.getKind() == AffineExprKind::Mod);
   return joins ? simplifyAffineExpr(simple, sizes.size(), 0) : simple;

@@ -16,7 +16,7 @@ using namespace fp8;
 using Kind = CodeNode::Kind;
 
 namespace {
-/// What is proved, and by which indices.
+/// The code of a proof, and the indices that it is about.
 struct Problem {
   const ElementCode &code;
   ArrayRef<const CodeNode *> raw, outputs;

@@ -40,7 +40,8 @@ void AttentionDecomposer<Op>::cloneLimited(OpBuilder &b, Operation &inner, IRMap
                                            ArrayRef<Value> slots, const Box &seen) {
   unsigned key = dims.keys.front();
   auto cut = [&](Value row, OpFoldResult first) -> Value {
-    return tensor::ExtractSliceOp::create(b, loc, row, first, seen.sizes[key], OpFoldResult(b.getIndexAttr(1)));
+    return tensor::ExtractSliceOp::create(b, loc, row, first, seen.sizes[key],
+                                          OpFoldResult(b.getIndexAttr(1)));
   };
   Operation *clone = b.clone(inner, mapping);
   shiftKeys(b, clone, seen);

@@ -121,7 +121,7 @@ CAUSAL = [form for form in jax_attention.FUSED if "causal" in form.__name__]
 BOUNDED = [jax_attention.biased_masked, jax_attention.biased_causal, jax_attention.sink, jax_attention.causal_sink_first]
 
 
-#: What the report says of 256 tokens, and the scores that are seen. Segments are of unknown size, in causal order.
+#: The mask that the report names for 256 tokens, and the scores that are seen. Segments are of unknown size, in causal order.
 MASKS = {
     **dict.fromkeys([*CAUSAL, *BOUNDED, jax_attention.packed], ("causal", 256 * 257 / 2)),
     **dict.fromkeys([jax_attention.window, jax_attention.local_window], ("window 4", 4 * 256 - 6)),

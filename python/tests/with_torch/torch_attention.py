@@ -269,7 +269,7 @@ def checkpointed(q, k, v):
     return checkpoint(causal_where, q, k, v, use_reentrant=False)
 
 
-# What only resembles it
+# Code that only resembles it
 
 
 def sigmoid(q, k, v):

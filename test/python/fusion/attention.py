@@ -386,9 +386,7 @@ class Attention:
         return self.function(self.operands(grad), lines, results)
 
     def arrays(self, rng, grad, statistics=None):
-        """Random arguments; the statistics are those of a forward pass. Without them the arguments are those of `step`
-        if `grad` is true.
-        """
+        """Random arguments; statistics are those of a forward pass. Without them the arguments are those of `step` if `grad`."""
         arrays = []
         for name, dtype, dims in self.operands(grad):
             if name in ("%max", "%sum"):

@@ -98,7 +98,7 @@ class Masked(Attention):
 
 
 def visible_keys(bin_dir, source):
-    """What the operations of the compiled program state, as in MASKS."""
+    """The keys that the operations of the compiled program state, as in MASKS."""
     done = subprocess.run([bin_dir / "fp8-compile", source, "--recipe=none", "--emit=fusion", "-o", "-"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     aliases = dict(re.findall(r"^(#\w+) = affine_map<.*-> \((.*)\)>$", done.stdout, re.MULTILINE))

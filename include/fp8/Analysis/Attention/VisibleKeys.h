@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which keys a row of attention sees under its mask.
+// The keys that a row of attention sees under its mask.
 
 #ifndef FP8_ANALYSIS_ATTENTION_VISIBLEKEYS_H
 #define FP8_ANALYSIS_ATTENTION_VISIBLEKEYS_H

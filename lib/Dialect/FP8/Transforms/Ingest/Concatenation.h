@@ -31,8 +31,9 @@ struct Concatenation {
 };
 
 /// Returns the parts of the tensor that `value` is: the result of tensor.concat, of a tensor.pad by a
-/// constant along one dimension, of a tensor.insert_slice of a part along one dimension, or of a linalg.generic that reads, by comparisons of an index, one of
-/// several tensors. Returns nothing for other tensors.
+/// constant along one dimension, of a tensor.insert_slice of a part along one dimension, or of a
+/// linalg.generic that reads, by comparisons of an index, one of several tensors. Returns nothing for other
+/// tensors.
 std::optional<Concatenation> matchConcatenation(mlir::Value value);
 
 } // namespace fp8::detail
