@@ -9,8 +9,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 using namespace mlir;
 using fp8::Rounding;
