@@ -77,7 +77,7 @@ static void printMasks(ArrayRef<const AttentionRecord *> fused, raw_ostream &os)
   std::map<std::string, std::vector<const AttentionRecord *>> masked; // by what is said of them
   for (const AttentionRecord *record : fused)
     if (!record->mask.empty())
-      masked[describeMask(record->mask) + " hides " +
+      masked[describeMask(record->mask) + " hides keys" +
              (record->keysSkipped
                   ? llvm::formatv(" ({0:F0}% of the scores)", 100 * *record->keysSkipped).str()
                   : "")]

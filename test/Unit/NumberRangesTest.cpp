@@ -122,6 +122,23 @@ TEST_F(NumberRangesTest, ANumberIsLeftWhereTheOtherIsNaN) {
   EXPECT_EQ(compute("f32", "arith.maximumf %a, %b : f32", {{8, 9, /*hasNaN=*/true}, high}).low, 8);
 }
 
+TEST_F(NumberRangesTest, PowersOfOnePositiveNumberAreKnown) {
+  auto power = [&](NumberRange base, NumberRange exponent) {
+    return compute("f32", "math.powf %a, %b : f32", {base, exponent});
+  };
+  // Slopes of ALiBi; a base below 1 turns the range around.
+  NumberRange slopes = power({2, 2}, {-8, -1}), falling = power({0.5, 0.5}, {-3, 2});
+  EXPECT_TRUE(slopes.low <= 0x1p-8 && slopes.low > 0.998 * 0x1p-8 && slopes.high >= 0.5 &&
+              slopes.high < 0.501);
+  EXPECT_TRUE(falling.low <= 0.25 && falling.low > 0.249 && falling.high >= 8 && falling.high < 8.02);
+  EXPECT_FALSE(slopes.hasNaN || falling.hasNaN);
+  EXPECT_EQ(power({2, 2}, {-140, 0}).low, 0); // where small numbers may be flushed
+  EXPECT_EQ(power({2, 2}, {-1, kInf}).high, kInf);
+  EXPECT_TRUE(power({1, 2}, {0, 1}).hasNaN);
+  EXPECT_TRUE(power({-2, -2}, {1, 1}).hasNaN);
+  EXPECT_TRUE(power({2, 2}, {0, 1, /*hasNaN=*/true}).hasNaN);
+}
+
 TEST_F(NumberRangesTest, DivisionByARangeWithZeroIsUnknown) {
   NumberRange quotient = compute("f32", "arith.divf %a, %b : f32", {{1, 2}, {0, 4}});
   EXPECT_TRUE(quotient.hasNaN);

@@ -137,12 +137,13 @@ static std::optional<NumberRange> computeRising(Operation *op, const NumberRange
 }
 
 /// Returns the range of powers of a positive number, with 2^-10 of it for the error of implementations, which
-/// grows with the exponent; unknown if the base is not one positive number.
+/// grows with the exponent, and zero where they may flush it; unknown if the base is not one positive number.
 static NumberRange computePower(const NumberRange &base, const NumberRange &exponent) {
   if (base.low != base.high || base.hasNaN || exponent.hasNaN || !(base.low > 0) || std::isinf(base.low))
     return NumberRange::unknown();
   double x = std::pow(base.low, exponent.low), y = std::pow(base.low, exponent.high);
-  return {std::min(x, y) * (1 - 0x1p-10), std::max(x, y) * (1 + 0x1p-10)};
+  double least = std::min(x, y), most = std::max(x, y);
+  return {least < 0x1p-100 ? 0 : least * (1 - 0x1p-10), most * (1 + 0x1p-10)};
 }
 
 std::optional<NumberRange> fp8::computeFloat(Operation *op, ArrayRef<NumberRange> x) {

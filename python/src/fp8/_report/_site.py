@@ -54,9 +54,10 @@ class AttentionSite:
     #: The bytes of scores, probabilities and their gradients that are never in memory together; None where it is
     #: written out or a size is dynamic.
     score_bytes: int | None
-    #: "causal" where it is fused and each row is known to see only the first keys, "window 128" where only so many.
+    #: "causal" where it is fused and each row is known to see only the first keys, "window 128" where only so many of them,
+    #: "no old keys" where only the later ones.
     mask: str
-    #: The share of the scores behind those keys; None where a size is dynamic. Blocks of rows leave out the keys
+    #: The share of the scores of other keys; None where a size is dynamic. Blocks of rows leave out the keys
     #: that are hidden from all of their rows.
     keys_skipped: float | None
     #: The place in the source, as the compiler prints locations.

@@ -21,6 +21,11 @@ def medians(x):
     return [x.median(), *x.median(0), *x.median(1, keepdim=True), x.nanmedian(), *x.nanmedian(1), *x.mode(1), *x.kthvalue(2, 1)]
 
 
+def extremes(x):
+    """The gradient of each is that of one place: of equal elements, or of several NaN, the first one's."""
+    return [*x.max(0), *x.min(-1, keepdim=True), *torch.max(x, dim=1), *torch.min(x, 0, keepdim=True)]
+
+
 def histograms(x):
     edges = torch.tensor([-2.0, -0.5, 0.0, 0.25, 2.0])
     each = [torch.histogram(x, 4), torch.histogram(x, edges, density=True), torch.histogram(x, 3, range=(-1, 1), weight=x.abs())]
@@ -41,6 +46,9 @@ def copies(x):
 FUNCTIONS = {
     "medians": (medians, normal(5, 7)),
     "an even number": (medians, normal(4, 6)),
+    "extremes": (extremes, normal(5, 7)),
+    "extremes of equal numbers": (extremes, INTEGERS.float()),
+    "extremes of NaN": (extremes, NAN),
     "copies": (copies, normal(7, 5).reshape(5, 7)),
     "places that are not zero": (lambda x: [torch.nonzero_static(x > 0.5, size=n) for n in (3, 40)], normal(5, 7)),
     "maxima of bags": (lambda x: F.embedding_bag(INTEGERS[0], x, OFFSETS[[0, 1, 3]], mode="max"), normal(5, 7)),

@@ -335,6 +335,20 @@ func.func @visible_keys_of_keys(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: 
 
 // -----
 
+func.func @visible_keys_without_end(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x24xf32>, %o: tensor<4x24xf32>) {
+  // expected-error@+1 {{`visible_keys` must be the first key and the end, functions of outer dimensions, for one dimension of keys}}
+  %r = fp8.attention ins(%q, %k, %v : tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x24xf32>)
+      outs(%o : tensor<4x24xf32>)
+      {indexing_maps = [affine_map<(i, j, d, e) -> (i, d)>, affine_map<(i, j, d, e) -> (j, d)>, affine_map<(i, j, d, e) -> (j, e)>, affine_map<(i, j, d, e) -> (i, e)>],
+       visible_keys = affine_map<(i, j, d, e) -> (i + 1)>} rows {
+    ^bb0(%i: index, %s: tensor<8xf32>):
+      fp8.yield %s : tensor<8xf32>
+  } -> tensor<4x24xf32>
+  return
+}
+
+// -----
+
 func.func @visible_keys_and_row(%q: tensor<4x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x24xf32>, %o: tensor<4x24xf32>, %p: tensor<4x8xf32>) {
   // expected-error@+1 {{has `visible_keys` and a further result that is a row of all keys}}
   %r:2 = fp8.attention ins(%q, %k, %v : tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x24xf32>)

@@ -8,6 +8,7 @@
 
 #include "EraseUnused.h"
 #include "FoldReshapes.h"
+#include "ViewPatterns.h"
 #include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

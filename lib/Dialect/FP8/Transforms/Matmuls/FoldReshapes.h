@@ -19,13 +19,6 @@ namespace fp8::detail {
 /// changed.
 bool foldReshapes(mlir::RewriterBase &rewriter, MatmulOp op);
 
-/// Adds patterns that take dimensions of size 1 out of transposes, and make one reshape of two, if they are
-/// one: PyTorch's einsum puts such dimensions into both operands and takes them out of the result.
-void populateUnitDimensionPatterns(mlir::RewritePatternSet &patterns);
-
-/// Adds patterns that repeat a bf16 or f16 tensor before it is widened to f32, not after it.
-void populateWidenLastPatterns(mlir::RewritePatternSet &patterns);
-
 } // namespace fp8::detail
 
 #endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_FOLDRESHAPES_H

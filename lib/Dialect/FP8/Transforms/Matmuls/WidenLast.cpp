@@ -5,7 +5,7 @@
 // Repeats tensors before they are widened to f32: heads of a group read one key, which PyTorch's attention
 // widens and then repeats.
 
-#include "FoldReshapes.h"
+#include "ViewPatterns.h"
 #include "fp8/Analysis/Rearrangement.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -319,8 +319,8 @@ func.func @unit_dimensions(%x: tensor<2x4x6x8xf32>, %y: tensor<2x4x7x8xf32>, %in
 // A transpose that moves dimensions of size 1 only is a reshape; others stay.
 // CHECK-LABEL: func.func @transposes
 // CHECK-SAME: %[[X:[^ ]+]]: tensor<1x3x1x5xf32>
-// CHECK: %[[FULL:.+]] = tensor.collapse_shape %[[X]] {{\[}}[0, 1, 2], [3]] : tensor<1x3x1x5xf32> into tensor<3x5xf32>
-// CHECK: %[[FIRST:.+]] = tensor.expand_shape %[[FULL]] {{\[}}[0, 1], [2, 3]] {{.*}} into tensor<3x1x5x1xf32>
+// CHECK: %[[FULL:.+]] = tensor.collapse_shape %[[X]] {{\[}}[0, 1], [2, 3]] : tensor<1x3x1x5xf32> into tensor<3x5xf32>
+// CHECK: %[[FIRST:.+]] = tensor.expand_shape %[[FULL]] {{\[}}[0], [1, 2, 3]] {{.*}} into tensor<3x1x5x1xf32>
 // CHECK: %[[SECOND:.+]] = linalg.transpose ins(%[[X]] : tensor<1x3x1x5xf32>) {{.*}} permutation = [3, 0, 1, 2]
 // CHECK: %[[ONE:.+]] = tensor.extract_slice
 // CHECK: return %[[FIRST]], %[[SECOND]], %[[ONE]]
@@ -340,7 +340,7 @@ func.func @transposes(%x: tensor<1x3x1x5xf32>) -> (tensor<3x1x5x1xf32>, tensor<5
 // Sizes that are known when the program runs.
 // CHECK-LABEL: func.func @dynamic
 // CHECK-NOT: transpose
-// CHECK: tensor.expand_shape %{{.+}} {{\[}}[0, 1], [2]] output_shape [%{{.+}}, 1, 8] : tensor<?x8xf32> into tensor<?x1x8xf32>
+// CHECK: tensor.expand_shape %{{.+}} {{\[}}[0], [1, 2]] output_shape [%{{.+}}, 1, 8] : tensor<?x8xf32> into tensor<?x1x8xf32>
 func.func @dynamic(%x: tensor<1x?x8xf32>, %e: tensor<?x1x8xf32>) -> tensor<?x1x8xf32> {
   %0 = linalg.transpose ins(%x : tensor<1x?x8xf32>) outs(%e : tensor<?x1x8xf32>) permutation = [1, 0, 2]
   return %0 : tensor<?x1x8xf32>
