@@ -346,6 +346,11 @@ NumberRange RangeEvaluator::visit(const CodeNode *node, const ScoreArea &area) {
   for (auto &[element, range] : raw)
     if (node->kind == Kind::element && node->value == element->value)
       return range;
+  if (auto found = truths.find(node); found != truths.end()) {
+    auto [value, isOfFirst] = found->second;
+    if (!isOfFirst || area.key.isExactly(0))
+      return {double(value), double(value)};
+  }
   switch (node->kind) {
   case Kind::index:
     return getIndexRange(node->at[0], area);

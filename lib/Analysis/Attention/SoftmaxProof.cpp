@@ -154,8 +154,14 @@ static std::optional<SoftmaxForm> prove(std::vector<Candidate> candidates, const
                                         ArrayRef<unsigned> keys, std::string &reason) {
   bool isEvaluated = false;
   uint64_t seed = 1;
-  for (const Trial &trial : kTrials)
-    for (unsigned i = 0; i < kRepetitions && !candidates.empty(); ++i) {
+  auto needsRows = [&] {
+    return !candidates.empty() &&
+           llvm::none_of(candidates, [](const Candidate &candidate) { return candidate.rows >= kLeastRows; });
+  };
+  // Of few rows, masks may leave several keys to hardly any.
+  for (unsigned round = 0; round < kMostRounds && (round == 0 || needsRows()); ++round)
+    for (unsigned i = 0; i < kRepetitions * std::size(kTrials) && !candidates.empty(); ++i) {
+      const Trial &trial = kTrials[i / kRepetitions];
       TrialRow row(code, raw, keys, trial, seed++);
       DenseMap<const CodeNode *, std::optional<SmallVector<double>>> values;
       auto compute = [&](const CodeNode *node) -> const std::optional<SmallVector<double>> & {

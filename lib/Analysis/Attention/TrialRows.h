@@ -47,6 +47,7 @@ inline constexpr Trial kTrials[] = {
 inline constexpr Trial kEmptyTrials[] = {
     {4, 0, 1, false, true}, {4, 0, 0.7, true, true}, {4, 1, 0, false, true}, {4, 1, 0.5, false, true}};
 inline constexpr unsigned kRepetitions = 4;
+inline constexpr unsigned kMostRounds = 8;  ///< of all trials, until enough rows agree
 inline constexpr double kLargeScale = 1000; ///< exponentials of larger scores overflow even in f64
 inline constexpr unsigned kLeastRows = 6;   ///< that must agree
 

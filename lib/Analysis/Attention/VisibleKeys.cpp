@@ -15,6 +15,9 @@ using namespace mlir;
 using namespace fp8;
 using Kind = CodeNode::Kind;
 
+/// Truths that are tried, at most.
+static constexpr size_t kMostTruths = 6;
+
 namespace {
 /// The code of a proof, and the indices that it is about.
 struct Problem {
@@ -35,6 +38,9 @@ public:
   void addDiagonal(int64_t distance);
   /// States that all rows have the first key.
   void addFirst();
+  void addTruth(const KeyTruth &truth) { evaluator.addTruth(truth.node, truth.value, truth.isOfFirst); }
+  /// Returns truths that may be so for the first key, of nodes that are not known and no part of others.
+  SmallVector<KeyTruth> findTruths();
   /// Returns whether a row i sees no key from i + `end` on. All stated keys are before.
   bool hidesFrom(int64_t end);
   /// Returns whether a row i sees no key before i + `first`. All stated keys are there or behind.
@@ -43,12 +49,14 @@ public:
 
 private:
   void visit(const CodeNode *node);
+  bool isIndependent(const CodeNode *node);
   bool isIdle(const CodeNode *reduction, const ScoreArea &hidden);
   bool hides(const ScoreArea &hidden);
 
   Problem problem;
   llvm::SetVector<const CodeNode *> nodes;
   SmallVector<const CodeNode *> rows; ///< outputs that are one
+  llvm::DenseMap<const CodeNode *, bool> independent;
   RangeEvaluator evaluator;
 };
 } // namespace
@@ -84,6 +92,39 @@ void Proof::addFirst() {
   evaluator.addSeen(area);
 }
 
+/// Returns whether a node is computed without scores.
+bool Proof::isIndependent(const CodeNode *node) {
+  if (auto known = independent.find(node); known != independent.end())
+    return known->second;
+  bool result = !llvm::is_contained(problem.raw, node) &&
+                llvm::all_of(node->operands, [&](const CodeNode *operand) { return isIndependent(operand); });
+  return independent[node] = result;
+}
+
+SmallVector<KeyTruth> Proof::findTruths() {
+  auto isCandidate = [&](const CodeNode *node) {
+    return node->type.isInteger(1) && !(node->isFunctionOf(problem.key) && node->isFunctionOf(problem.row)) &&
+           isIndependent(node);
+  };
+  llvm::SetVector<const CodeNode *> candidates;
+  for (const CodeNode *node : nodes)
+    if (!isCandidate(node))
+      for (const CodeNode *operand : node->operands)
+        if (isCandidate(operand))
+          candidates.insert(operand);
+  ScoreArea ofFirst = evaluator.everywhere();
+  ofFirst.key = {0, 0};
+  SmallVector<KeyTruth> truths;
+  for (const CodeNode *node : candidates) {
+    NumberRange range = evaluator.compute(node, evaluator.everywhere());
+    NumberRange first = evaluator.compute(node, ofFirst);
+    for (bool value : {true, false})
+      if (range.low != range.high && first.low <= value && value <= first.high)
+        truths.push_back({node, value, /*isOfFirst=*/true});
+  }
+  return truths;
+}
+
 void Proof::visit(const CodeNode *node) {
   if (nodes.insert(node))
     for (const CodeNode *operand : node->operands)
@@ -115,8 +156,9 @@ bool Proof::hides(const ScoreArea &hidden) {
   return !rows.empty() && llvm::all_of(rows, [&](const CodeNode *output) {
     return evaluator.compute(output, hidden).isExactly(0);
   }) && llvm::all_of(nodes, [&](const CodeNode *node) {
+    // Reductions without scores are inputs, which have seen all keys.
     return node->kind != Kind::reduction || !llvm::is_contained(node->bound, problem.key) ||
-           isIdle(node, hidden);
+           isIndependent(node) || isIdle(node, hidden);
   });
 }
 
@@ -144,43 +186,75 @@ static int64_t search(int64_t holding, int64_t failing, function_ref<bool(int64_
   return holding;
 }
 
-static void addBounded(const Proof &proof, VisibleKeys &visible) {
-  for (Value tensor : proof.getBounded())
-    if (!llvm::is_contained(visible.bounded, tensor))
-      visible.bounded.push_back(tensor);
+static bool isStatic(const Problem &problem) {
+  return !ShapedType::isDynamic(problem.countRows()) && !ShapedType::isDynamic(problem.countKeys());
 }
 
-/// Finds the end of the keys that a row sees.
-static void findEnd(const Problem &problem, VisibleKeys &visible) {
-  Proof proof(problem);
-  int64_t numRows = problem.countRows(), numKeys = problem.countKeys();
+/// Finds the end of the keys that a row sees, where `truths` are so.
+static std::optional<int64_t> findEnd(const Problem &problem, Proof &proof) {
+  int64_t numKeys = problem.countKeys();
   // Every row has key 0, and its own key where there are as many keys as rows.
   proof.addFirst();
-  bool isKnown = !ShapedType::isDynamic(numRows) && !ShapedType::isDynamic(numKeys);
-  if (isKnown && numRows <= numKeys)
+  if (isStatic(problem) && problem.countRows() <= numKeys)
     proof.addDiagonal(0);
   // A mask over an unknown number of keys can hide those behind the row's own.
   int64_t most = ShapedType::isDynamic(numKeys) ? 1 : numKeys - 1;
   if (most < 1 || !proof.hidesFrom(most))
-    return;
-  visible.end = search(most, 0, [&](int64_t end) { return proof.hidesFrom(end); });
-  addBounded(proof, visible);
+    return std::nullopt;
+  return search(most, 0, [&](int64_t end) { return proof.hidesFrom(end); });
 }
 
-/// Finds the first key that a row sees. With a key of each row that is neither before it nor behind the end,
+/// Finds the first key that a row sees. With a key of each row that is neither before it nor behind `end`,
 /// both may be left out together.
-static void findFirst(const Problem &problem, VisibleKeys &visible) {
+static std::optional<int64_t> findFirst(const Problem &problem, Proof &proof, std::optional<int64_t> end) {
   int64_t numRows = problem.countRows(), numKeys = problem.countKeys();
-  if (ShapedType::isDynamic(numRows) || ShapedType::isDynamic(numKeys) || numKeys < numRows)
-    return;
-  int64_t seen = std::min(numKeys - numRows, visible.end.value_or(numKeys) - 1);
-  Proof proof(problem);
+  if (!isStatic(problem) || numKeys < numRows)
+    return std::nullopt;
+  int64_t seen = std::min(numKeys - numRows, end.value_or(numKeys) - 1);
   proof.addDiagonal(seen);
   int64_t least = 2 - numRows; // which hides the first key from the last row
   if (least > seen || !proof.hidesBefore(least))
-    return;
-  visible.first = search(least, seen + 1, [&](int64_t first) { return proof.hidesBefore(first); });
-  addBounded(proof, visible);
+    return std::nullopt;
+  return search(least, seen + 1, [&](int64_t first) { return proof.hidesBefore(first); });
+}
+
+/// Finds the keys that a row sees where `truths` are so; nothing if these may be all.
+static std::optional<VisibleKeys> findVisible(const Problem &problem, ArrayRef<KeyTruth> truths) {
+  VisibleKeys visible{problem.row, std::nullopt, std::nullopt, {}, llvm::to_vector<1>(truths)};
+  for (bool isEnd : {true, false}) {
+    Proof proof(problem);
+    for (const KeyTruth &truth : truths)
+      proof.addTruth(truth);
+    std::optional<int64_t> &limit = isEnd ? visible.end : visible.first;
+    limit = isEnd ? findEnd(problem, proof) : findFirst(problem, proof, visible.end);
+    for (Value tensor : limit ? proof.getBounded() : ArrayRef<Value>())
+      if (!llvm::is_contained(visible.bounded, tensor))
+        visible.bounded.push_back(tensor);
+  }
+  return visible.first || visible.end ? std::optional(visible) : std::nullopt;
+}
+
+/// Finds the keys that a row sees, where nothing is known or, by trial, as many truths as are needed: of the
+/// first key only, which suffices under a causal mask with padding on the right, or of all.
+static std::optional<VisibleKeys> findVisible(const Problem &problem) {
+  if (std::optional<VisibleKeys> visible = findVisible(problem, {}))
+    return visible;
+  SmallVector<KeyTruth> truths = Proof(problem).findTruths();
+  if (truths.size() > kMostTruths)
+    return std::nullopt;
+  for (bool isOfFirst : {true, false}) {
+    for (KeyTruth &truth : truths) {
+      truth.isOfFirst = isOfFirst;
+      if (auto visible = findVisible(problem, truth))
+        return visible;
+    }
+    for (auto [number, truth] : llvm::enumerate(truths))
+      for (const KeyTruth &other : ArrayRef(truths).drop_front(number + 1))
+        if (truth.node != other.node)
+          if (auto visible = findVisible(problem, {truth, other}))
+            return visible;
+  }
+  return std::nullopt;
 }
 
 double VisibleKeys::countScores(int64_t rows, int64_t keys) const {
@@ -204,12 +278,12 @@ static std::optional<VisibleKeys> findBest(Problem problem, ArrayRef<unsigned> r
     problem.row = row;
     if (problem.countRows() == 1)
       continue;
-    VisibleKeys visible{row, std::nullopt, std::nullopt, {}};
-    findEnd(problem, visible);
-    findFirst(problem, visible);
-    double share = visible.countScores(sizeOf(problem.countRows()), sizeOf(problem.countKeys())) /
+    std::optional<VisibleKeys> visible = findVisible(problem);
+    if (!visible)
+      continue;
+    double share = visible->countScores(sizeOf(problem.countRows()), sizeOf(problem.countKeys())) /
                    static_cast<double>(sizeOf(problem.countRows()));
-    if ((visible.first || visible.end) && (!best || share < least)) {
+    if (!best || share < least) {
       best = visible;
       least = share;
     }

@@ -150,3 +150,31 @@ def test_biases_that_hide_what_a_mask_lets_pass(form, number):
         results.append(jax.tree.leaves(step({**params, "bias": jnp.asarray(bias)}, x)))
     assert step.report().attention[0].mask == "causal"
     assert_same_bits(*results)
+
+
+def of_lengths(q, k, v, tokens):
+    return jax.nn.dot_product_attention(q, k, v, is_causal=True, key_value_seq_lengths=tokens.sum(1))
+
+
+def of_lengths_in_window(q, k, v, tokens):
+    return jax.nn.dot_product_attention(q, k, v, is_causal=True, key_value_seq_lengths=tokens.sum(1), local_window_size=(32, 0))
+
+
+def of_tokens(q, k, v, tokens):
+    """As flax.linen.combine_masks makes masks."""
+    mask = jnp.tril(jnp.ones((q.shape[1], k.shape[1]), bool)) & (tokens[:, :, None] & tokens[:, None])
+    return jax.nn.dot_product_attention(q, k, v, mask=mask[:, None])
+
+
+@pytest.mark.parametrize(("form", "expected"), [(of_lengths, "causal"), (of_lengths_in_window, "window 33"), (of_tokens, "causal")])
+def test_keys_that_are_hidden_beside_padding(form, expected):
+    """Whether they may be left out depends on the tokens of each call."""
+    q, k, v = jax.random.normal(jax.random.key(0), (3, 2, 256, 2, 16))
+    steps = {name: fp8.jax.jit(jax.value_and_grad(lambda *args: jnp.square(form(*args)).mean(), (0, 1, 2)), recipe="none", attention=name)
+             for name in ("written", "fused")}  # fmt: skip
+    for lengths in ((256, 256), (256, 100), (1, 0)):
+        tokens = jnp.arange(256) < jnp.array(lengths)[:, None]
+        assert_same_bits(*(jax.tree.leaves(step(q, k, v, tokens)) for step in steps.values()))
+        assert_same_bits(*(jax.tree.leaves(step(q, k, v, tokens[:, ::-1])) for step in steps.values()))
+    (site,) = steps["fused"].report().attention
+    assert (site.reason, site.mask) == ("", expected)

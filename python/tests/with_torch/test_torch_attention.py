@@ -168,7 +168,7 @@ def test_gpt_oss_in_training():
 SMALL = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
          "vocab_size": 96, "max_position_embeddings": 256, "use_cache": False, "pad_token_id": 0}  # fmt: skip
 GPT2 = {"n_embd": 32, "n_head": 2, "n_layer": 1, "vocab_size": 96, "n_positions": 256, "bos_token_id": 0, "eos_token_id": 0, "use_cache": False}
-#: The keywords of configurations, and what the report says of their masks.
+#: The keywords of configurations, and what the report says of their masks, with padding and without.
 MODELS = {
     "Llama": (SMALL, "causal", 255 / 512),
     "GPT2": (GPT2, "causal", 255 / 512),
@@ -177,20 +177,24 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_keys_that_the_masks_of_models_hide(name):
-    """Forward and backward in training, with the masks that transformers computes from the positions of tokens."""
+PADDED = [("Llama", (256, 100)), ("Mistral", (256, 256)), ("Mistral", (200, 256))]
+
+
+@pytest.mark.parametrize(("name", "lengths"), [*((name, None) for name in MODELS), *PADDED], ids=str)
+def test_keys_that_the_masks_of_models_hide(name, lengths):
+    """In training, with the masks that transformers computes from the positions of tokens, and from the lengths of sequences."""
     import transformers
 
     config, mask, share = MODELS[name]
     torch.manual_seed(0)
     model = getattr(transformers, name + "Model")(getattr(transformers, name + "Config")(**config, attn_implementation="eager")).eval()
     x, weights, results = torch.randn(2, 256, 32), torch.randn(2, 256, 32), {}
+    padding = {"attention_mask": (torch.arange(256) < torch.tensor(lengths)[:, None]).long()} if lengths else {}
 
     def run(function):
         model.zero_grad()
         leaf = x.clone().requires_grad_()
-        y = function(inputs_embeds=leaf).last_hidden_state
+        y = function(inputs_embeds=leaf, **padding).last_hidden_state
         (y * weights).sum().backward()
         return [y.detach(), leaf.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
 

@@ -140,7 +140,7 @@ class Attention:
         outer_of_keys = "bhg" if not grouped or not keys_of_group else "bh"
         self.maps = {"query": order("bhgid"), "key": order(outer_of_keys + "jd"), "value": order(outer_of_keys + "je"),
                      "output": order("bhgie")}
-        self.mask = choose("none", "causal", "bias", "causal_bias", "lengths", "window", "causal_window")
+        self.mask = choose("none", "causal", "bias", "causal_bias", "lengths", "window", "causal_window", "causal_lengths")
         self.bias_dims = choose("hgij", "bij", "bhgij", "j")
         self.has_bias_gradient = True  # in `step`
         self.divides, self.scale = bool(rng.integers(2)), choose(0.25, 8.0, 1.7)
@@ -160,9 +160,8 @@ class Attention:
     def inputs(self):
         """Name, type and dimensions of the inputs of the rows."""
         sink = [("%sink", F32, self.sink_dims)] if self.sink_dims else []
-        if self.has_bias():
-            return [("%bias", F32, self.bias_dims), *sink]
-        return [("%lengths", I32, "b"), *sink] if self.mask == "lengths" else sink
+        bias = [("%bias", F32, self.bias_dims)] if self.has_bias() else []
+        return [*bias, *([("%lengths", I32, "b")] if "lengths" in self.mask else []), *sink]
 
     def write_scores(self, code):
         """From the row of scores to the scores that softmax sees."""
@@ -172,8 +171,7 @@ class Attention:
         if self.mask == "none":
             body.append("%v = arith.addf %t, %zero : f32")
         elif self.mask == "bias":
-            body.append("%v = arith.addf %t, %a1 : f32")
-            given.append("%bias")
+            body, given = [*body, "%v = arith.addf %t, %a1 : f32"], ["%s", "%bias"]
         elif self.mask == "causal_bias":
             body += ["%y = arith.addf %t, %a1 : f32", *HIDES_LATER, "%v = arith.select %hidden, %lowest, %y : f32"]
             given.append("%bias")
@@ -182,9 +180,11 @@ class Attention:
                     "causal_window": ["%later = arith.cmpi ugt, %jx, %ix : index", "%end = arith.addi %jx, %window : index",
                                       "%old = arith.cmpi ult, %end, %ix : index", "%hidden = arith.ori %later, %old : i1"],
                     "window": ["%end = arith.addi %jx, %window : index", "%hidden = arith.cmpi ult, %end, %ix : index"],
-                    "lengths": ["%at = arith.index_cast %jx : index to i32", "%hidden = arith.cmpi sge, %at, %a1 : i32"]}[self.mask]
+                    "lengths": ["%at = arith.index_cast %jx : index to i32", "%hidden = arith.cmpi sge, %at, %a1 : i32"],
+                    "causal_lengths": ["%at = arith.index_cast %jx : index to i32", "%behind = arith.cmpi sge, %at, %a1 : i32",
+                                       "%later = arith.cmpi ugt, %jx, %ix : index", "%hidden = arith.ori %later, %behind : i1"]}[self.mask]
             body += [*test, "%v = arith.select %hidden, %lowest, %t : f32"]
-            given += ["%lengths"] if self.mask == "lengths" else []
+            given += ["%lengths"] if "lengths" in self.mask else []
         return code.elements("%masked", F32, body, *given)
 
     def write_softmax(self, code, masked):

@@ -67,6 +67,16 @@ def test_fused_step_has_the_bits_of_the_written_one(bin_dir, tmp_path, size, see
     assert (site["decision"], site["reason"]) == expected
 
 
+@pytest.mark.parametrize("queries", [2, 3])
+def test_few_queries_of_padded_tokens(bin_dir, tmp_path, queries):
+    """Hardly any row of those that a proof tries has several keys."""
+    rng = random_generator(54, queries)
+    program = Attention(rng, "small")
+    program.sizes |= {"b": 2, "i": queries, "j": 31}
+    program.mask = "causal_lengths"
+    assert compare_step(bin_dir, tmp_path, program, rng)["reason"] == ""
+
+
 def test_a_sink_of_one_query(bin_dir, tmp_path):
     """Its gradient is a sum over dimensions of size 1, which is the program's own."""
     rng = random_generator(53)

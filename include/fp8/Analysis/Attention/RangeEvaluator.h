@@ -31,6 +31,8 @@ public:
   NumberRange compute(const CodeNode *node, const ScoreArea &area);
   /// Lists an area of which each row has a key: it bounds maxima from below.
   void addSeen(const ScoreArea &area) { seen.push_back(area); }
+  /// States that the i1 `node` has `value`, for the first key or for all rows and keys.
+  void addTruth(const CodeNode *node, bool value, bool isOfFirst) { truths[node] = {value, isOfFirst}; }
   /// Returns what a reduction combines with its accumulator; null if it does that in an unknown way.
   static const CodeNode *getAddend(const CodeNode *reduction);
   ScoreArea everywhere() const;
@@ -58,6 +60,8 @@ private:
   bool boundsInputs;
   llvm::SetVector<mlir::Value> bounded;
   llvm::SmallVector<ScoreArea, 2> seen;
+  /// The value of nodes, and whether only for the first key.
+  llvm::DenseMap<const CodeNode *, std::pair<bool, bool>> truths;
   std::map<std::tuple<const CodeNode *, double, double, double, double>, NumberRange> known;
 };
 

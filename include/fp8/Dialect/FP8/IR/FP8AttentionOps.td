@@ -107,7 +107,7 @@ def FP8_AttentionOp : FP8_RowAttentionOp<"attention"> {
     of which early rows see fewer. It states that the other keys take no part in the row while all scores are within ±2^24:
     they change no reduction, and the row is zero there. So code may leave them out. Where a sum underflows, that may
     turn -0 into +0 or the other way round. `visible_if`: the number of an input, one i1; the statement holds only where
-    that is true, as for a bias that nothing bounds when the program is compiled.
+    that is true, as for a bias that nothing bounds when the program is compiled, or for tokens that may be padding.
 
     Preconditions: maps of query, key, value and output are projected permutations; the map of an input has key
     dimensions as they are, and functions of outer dimensions; sizes of one dimension agree.

@@ -62,7 +62,9 @@ private:
   };
   /// `matmuls` are nodes that code reads, `outputs` what it computes.
   KeyLimit limitKeys(mlir::ArrayRef<const CodeNode *> matmuls, mlir::ArrayRef<const CodeNode *> outputs);
-  Operand buildBounds(mlir::ArrayRef<mlir::Value> tensors);
+  mlir::Value buildBound(mlir::Value tensor);
+  mlir::Value buildTruth(const KeyTruth &truth);
+  mlir::Value buildAll(mlir::ArrayRef<mlir::Value> conditions);
   Operand makeRowsContiguous(const RowInput &input);
   Operands gather(mlir::ArrayRef<Operand> operands, mlir::ArrayRef<RowInput> inputs,
                   mlir::ArrayRef<Operand> results);
