@@ -153,7 +153,16 @@ const CodeNode *ElementCode::get(Value tensor, ArrayRef<AffineExpr> at) {
     owned->tensor = tensor;
     owned->place = place;
   }
+  places.push_back({node, {tensor, place}});
   return elements[key] = node;
+}
+
+SmallVector<ElementCode::Place> ElementCode::getPlaces(const CodeNode *node) const {
+  SmallVector<Place> found;
+  for (const auto &[owner, place] : places)
+    if (owner == node)
+      found.push_back(place);
+  return found;
 }
 
 /// Returns the element `at` of a constant of integers whose elements grow evenly along each dimension, as

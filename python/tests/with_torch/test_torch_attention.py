@@ -5,6 +5,9 @@
 of "written" and the values of eager PyTorch, and the report tells what was fused.
 """
 
+import math
+import re
+
 import fp8.torch
 import pytest
 import torch
@@ -73,6 +76,29 @@ def test_fused(form, dtype, tokens, batch):
     (site,) = check(form, dtype, tokens, batch)
     assert site.is_fused, site.reason
     assert site.score_bytes > 0
+
+
+def tiled(q, k, v):
+    """Head h reads the key h mod 2."""
+    return torch_attention.causal_where(q, k[:, :2].repeat(1, q.shape[1] // 2, 1, 1), v[:, :2].repeat(1, q.shape[1] // 2, 1, 1))
+
+
+GROUPED = [torch_attention.repeat_interleave, torch_attention.expanded, torch_attention.sdpa_grouped, torch_attention.one_key_head, tiled]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=name_of)
+@pytest.mark.parametrize("form", GROUPED, ids=name_of)
+def test_heads_of_a_group_read_one_key(form, dtype):
+    """No tensor of keys or values is repeated for them, forward and backward."""
+    params, x = parameters(form, dtype, 17, batch=2)
+    torch._dynamo.reset()
+    backend = fp8.torch.backend("none")
+    differentiate(torch.compile(make_layer(form), backend=backend), params, x)
+    found = re.findall(r"fp8\.attention(?:_grad)? ins\([^:]*: ([^)]*)\)", backend.graphs[0].ir("fusion"))
+    assert len(found) == 2
+    count = lambda tensor: math.prod(int(size) for size in re.findall(r"(\d+)x", tensor))
+    for query, key, value in (map(count, operands.split(", ")[:3]) for operands in found):
+        assert key == value == query // (4 if form is torch_attention.one_key_head else 2)
 
 
 @pytest.mark.slow

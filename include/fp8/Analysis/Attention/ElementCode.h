@@ -67,6 +67,14 @@ public:
   /// looked into: their elements are read.
   const CodeNode *get(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> at);
   llvm::ArrayRef<int64_t> getSizes() const { return sizes; }
+  /// A tensor of the program that has a scalar, and where.
+  struct Place {
+    mlir::Value tensor;
+    llvm::SmallVector<mlir::AffineExpr> at;
+  };
+  /// Returns the tensors that have a scalar and that its code was found through, those that others are views
+  /// of first.
+  llvm::SmallVector<Place> getPlaces(const CodeNode *node) const;
   /// Returns the largest number that `expr`, whose parts are not negative, can be; nothing if it is not
   /// known.
   std::optional<int64_t> getLargest(mlir::AffineExpr expr) const;
@@ -113,6 +121,7 @@ private:
   std::deque<CodeNode> nodes;
   std::map<Key, const CodeNode *> keys;
   std::map<std::pair<const void *, std::vector<const void *>>, const CodeNode *> elements;
+  std::vector<std::pair<const CodeNode *, Place>> places; ///< in the order in which their code was found
 };
 
 /// Returns the indices that `exprs` are functions of, a bit for each; those from 64 on must not occur.

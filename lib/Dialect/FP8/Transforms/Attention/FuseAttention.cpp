@@ -8,6 +8,7 @@
 #include "AttentionFusion.h"
 #include "Recipe/SitePatterns.h"
 #include "RowsRegion.h"
+#include "SharedHeads.h"
 #include "fp8/Analysis/Attention/VisibleKeys.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -62,6 +63,13 @@ public:
         if (std::optional<AttentionSite> site = findAttention(output))
           if (failed(fuse(rewriter, *site, required)))
             signalPassFailure();
+    SmallVector<Operation *> fused;
+    getOperation().walk([&](DestinationStyleOpInterface op) {
+      if (isa<AttentionOp, AttentionGradOp, OnlineAttentionOp, OnlineAttentionGradOp>(*op))
+        fused.push_back(op);
+    });
+    for (Operation *op : fused)
+      detail::shareHeads(rewriter, op);
     if (!records.empty())
       getOperation()->setAttr(kAttentionSitesAttrName, rewriter.getArrayAttr(records));
   }
