@@ -147,8 +147,10 @@ bool Proof::isIdle(const CodeNode *reduction, const ScoreArea &hidden) {
   if (isa<arith::MinSIOp, arith::MaxSIOp>(combiner))
     return !range.hasNaN && !all.hasNaN &&
            (isa<arith::MinSIOp>(combiner) ? range.low >= all.high : range.high <= all.low);
+  // Either hidden keys add nothing, or a key that is seen decides.
   if (reduction->type.isInteger(1) && isa<arith::AndIOp, arith::OrIOp>(combiner))
-    return range.isExactly(isa<arith::AndIOp>(combiner));
+    return range.isExactly(isa<arith::AndIOp>(combiner)) ||
+           evaluator.compute(reduction, evaluator.everywhere()).isExactly(isa<arith::OrIOp>(combiner));
   return false;
 }
 

@@ -11,6 +11,7 @@ import re
 import fp8.torch
 import pytest
 import torch
+import torch.nn.functional as F
 import torch_attention
 
 TOKENS, HEADS, WIDTH = 32, 4, 32
@@ -201,6 +202,25 @@ MODELS = {
     "Mistral": (SMALL | {"sliding_window": 64}, "window 64", 1 - (64 * 256 - 63 * 32) / 256**2),
     "Gemma2": (SMALL | {"sliding_window": 64}, "window 64", 1 - (64 * 256 - 63 * 32) / 256**2),
 }
+
+
+@pytest.mark.parametrize("number", [torch.finfo(torch.float32).min, -torch.inf], ids=["lowest", "infinite"])
+def test_a_mask_in_a_bias_of_sdpa(number):
+    """As T5's decoder has it: whether a row sees nothing is asked of the sum of scores, bias and mask, too."""
+
+    def attend(q, k, v, bias):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=torch.where(torch_attention.causal(q, k), bias, number))
+
+    q, k, v = torch.randn(3, 2, 2, 256, 16, generator=torch.Generator().manual_seed(0))
+    bias, results = torch.randn(2, 256, 256, generator=torch.Generator().manual_seed(1)), {}
+    for attention in ("written", "fused"):
+        torch._dynamo.reset()
+        backend = fp8.torch.backend("none", attention=attention)
+        leaves = [x.clone().requires_grad_() for x in (q, k, v, bias)]
+        torch.compile(attend, backend=backend)(*leaves).square().sum().backward()
+        results[attention] = [leaf.grad for leaf in leaves]
+    assert all(torch.equal(one, other) for one, other in zip(results["fused"], results["written"], strict=True))
+    assert [site.mask for site in backend.graphs[0].report.attention] == ["causal"]
 
 
 PADDED = [("Llama", (256, 100)), ("Mistral", (256, 256)), ("Mistral", (200, 256))]
