@@ -49,14 +49,12 @@ public:
 
 private:
   void visit(const CodeNode *node);
-  bool isIndependent(const CodeNode *node);
   bool isIdle(const CodeNode *reduction, const ScoreArea &hidden);
   bool hides(const ScoreArea &hidden);
 
   Problem problem;
   llvm::SetVector<const CodeNode *> nodes;
   SmallVector<const CodeNode *> rows; ///< outputs that are one
-  llvm::DenseMap<const CodeNode *, bool> independent;
   RangeEvaluator evaluator;
 };
 } // namespace
@@ -92,19 +90,10 @@ void Proof::addFirst() {
   evaluator.addSeen(area);
 }
 
-/// Returns whether a node is computed without scores.
-bool Proof::isIndependent(const CodeNode *node) {
-  if (auto known = independent.find(node); known != independent.end())
-    return known->second;
-  bool result = !llvm::is_contained(problem.raw, node) &&
-                llvm::all_of(node->operands, [&](const CodeNode *operand) { return isIndependent(operand); });
-  return independent[node] = result;
-}
-
 SmallVector<KeyTruth> Proof::findTruths() {
   auto isCandidate = [&](const CodeNode *node) {
     return node->type.isInteger(1) && !(node->isFunctionOf(problem.key) && node->isFunctionOf(problem.row)) &&
-           isIndependent(node);
+           evaluator.isIndependent(node);
   };
   llvm::SetVector<const CodeNode *> candidates;
   for (const CodeNode *node : nodes)
@@ -160,7 +149,7 @@ bool Proof::hides(const ScoreArea &hidden) {
   }) && llvm::all_of(nodes, [&](const CodeNode *node) {
     // Reductions without scores are inputs, which have seen all keys.
     return node->kind != Kind::reduction || !llvm::is_contained(node->bound, problem.key) ||
-           isIndependent(node) || isIdle(node, hidden);
+           evaluator.isIndependent(node) || isIdle(node, hidden);
   });
 }
 

@@ -200,6 +200,7 @@ MODELS = {
     "Llama": (SMALL, "causal", 255 / 512),
     "GPT2": (GPT2, "causal", 255 / 512),
     "Mistral": (SMALL | {"sliding_window": 64}, "window 64", 1 - (64 * 256 - 63 * 32) / 256**2),
+    "Bloom": ({"hidden_size": 32, "n_layer": 1, "n_head": 2, "vocab_size": 96, "use_cache": False}, "causal", 255 / 512),
     "Gemma2": (SMALL | {"sliding_window": 64}, "window 64", 1 - (64 * 256 - 63 * 32) / 256**2),
 }
 

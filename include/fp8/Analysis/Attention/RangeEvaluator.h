@@ -36,11 +36,15 @@ public:
   /// Returns what a reduction combines with its accumulator; null if it does that in an unknown way.
   static const CodeNode *getAddend(const CodeNode *reduction);
   ScoreArea everywhere() const;
-  /// Returns the tensors whose floats were taken to be bounded.
+  /// Returns whether a node is computed without scores.
+  bool isIndependent(const CodeNode *node);
+  /// Returns the tensors whose floats were taken to be bounded: inputs of the code, and numbers of rows or
+  /// keys that nothing else is known of.
   llvm::ArrayRef<mlir::Value> getBounded() const { return bounded.getArrayRef(); }
 
 private:
   NumberRange visit(const CodeNode *node, const ScoreArea &area);
+  NumberRange bound(const CodeNode *node, mlir::Value tensor);
   NumberRange visitOperation(const CodeNode *node, const ScoreArea &area);
   bool areSame(const CodeNode *x, const CodeNode *y, const ScoreArea &area) const;
   NumberRange compareIntegers(const CodeNode *node, const ScoreArea &area);
@@ -59,6 +63,7 @@ private:
   llvm::SmallVector<std::pair<const CodeNode *, NumberRange>> raw;
   bool boundsInputs;
   llvm::SetVector<mlir::Value> bounded;
+  llvm::DenseMap<const CodeNode *, bool> independent;
   llvm::SmallVector<ScoreArea, 2> seen;
   /// The value of nodes, and whether only for the first key.
   llvm::DenseMap<const CodeNode *, std::pair<bool, bool>> truths;

@@ -184,7 +184,11 @@ struct FoldIntoMatmul : fp8::impl::FoldIntoMatmulBase<FoldIntoMatmul> {
     for (MatmulOp op : matmuls)
       foldAround(rewriter, op);
     // Behind it, so that a batch of 1 that all tensors of a matmul have becomes its dimension.
-    if (failed(applyToViews(fp8::detail::populateUnitDimensionPatterns)))
+    auto populate = [](RewritePatternSet &patterns) {
+      fp8::detail::populateUnitDimensionPatterns(patterns);
+      fp8::detail::populateSplitBatchPatterns(patterns);
+    };
+    if (failed(applyToViews(populate)))
       return signalPassFailure();
     for (MatmulOp op : matmuls)
       foldAround(rewriter, op);

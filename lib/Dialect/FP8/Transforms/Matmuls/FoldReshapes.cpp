@@ -210,8 +210,41 @@ static SmallVector<Reshape, 3> findReshapes(MatmulOp op) {
   return {findOperandReshape(op.getLhs()), findOperandReshape(op.getRhs()), findResultReshape(op)};
 }
 
+/// Where both operands split a dimension of the batch in one way and nothing reshapes the result, expands the
+/// result and collapses it again: biases may be added before heads are told apart.
+static void expandResult(RewriterBase &rewriter, MatmulOp op, ArrayRef<Reshape> reshapes) {
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!reshapes[0].op || !reshapes[1].op || reshapes[2].op || op.readsInit() || !type ||
+      !type.hasStaticShape() || op->getNumResults() != 1)
+    return;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  SmallVector<ReassociationIndices> groups;
+  SmallVector<int64_t> shape;
+  for (auto [expr, size] : llvm::zip_equal(maps[2].getResults(), type.getShape())) {
+    std::optional<unsigned> places[] = {maps[0].getResultPosition(expr), maps[1].getResultPosition(expr)};
+    ArrayRef<int64_t> split;
+    if (places[0] && places[1] && getSplit(reshapes[0], *places[0]) == getSplit(reshapes[1], *places[1]))
+      split = getSplit(reshapes[0], *places[0]);
+    if (llvm::count_if(split, [](int64_t part) { return part != 1; }) < 2)
+      split = {};
+    ReassociationIndices &group = groups.emplace_back();
+    for (int64_t part : split.empty() ? ArrayRef(size) : split) {
+      group.push_back(static_cast<int64_t>(shape.size()));
+      shape.push_back(part);
+    }
+  }
+  if (shape.size() == groups.size())
+    return;
+  Location loc = op.getLoc();
+  rewriter.setInsertionPointAfter(op);
+  auto expand = tensor::ExpandShapeOp::create(rewriter, loc, type.clone(shape), op->getResult(0), groups);
+  Value same = tensor::CollapseShapeOp::create(rewriter, loc, type, expand, groups);
+  rewriter.replaceAllUsesExcept(op->getResult(0), same, expand);
+}
+
 bool fp8::detail::foldReshapes(RewriterBase &rewriter, MatmulOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  expandResult(rewriter, op, findReshapes(op));
   SmallVector<Reshape, 3> reshapes = findReshapes(op);
   bool isFiner = false;
   SmallVector<ArrayRef<int64_t>> coarsest = findCoarsestSplits(maps, reshapes);

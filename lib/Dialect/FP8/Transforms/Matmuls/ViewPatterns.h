@@ -15,6 +15,9 @@ namespace fp8::detail {
 /// one: PyTorch's einsum puts such dimensions into both operands and takes them out of the result.
 void populateUnitDimensionPatterns(mlir::RewritePatternSet &patterns);
 
+/// Adds patterns that move reshapes which join the batch of a matmul behind elementwise code on its result.
+void populateSplitBatchPatterns(mlir::RewritePatternSet &patterns);
+
 /// Adds patterns that repeat a bf16 or f16 tensor before it is widened to f32, not after it.
 void populateWidenLastPatterns(mlir::RewritePatternSet &patterns);
 

@@ -1,0 +1,47 @@
+// RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(fp8-fold-into-matmul,canonicalize))' | FileCheck %s
+
+// Batches and heads that are one dimension around a matmul, as bmm and baddbmm have them, and in the bias that is added
+// before the program tells them apart.
+// CHECK-LABEL: @bias
+// CHECK-SAME: %[[Q:[^ ]+]]: tensor<2x3x5x8xf32>, %[[K:[^ ]+]]: tensor<2x3x6x8xf32>, %[[BIAS:[^ ]+]]: tensor<6x1x6xf32>
+// CHECK: %[[S:.+]] = fp8.matmul {{.*}}ins(%[[Q]], %[[K]] : tensor<2x3x5x8xf32>, tensor<2x3x6x8xf32>) {{.*}} -> tensor<2x3x5x6xf32>
+// CHECK: %[[FLAT:.+]] = tensor.collapse_shape %[[BIAS]] {{\[}}[0], [1, 2]] : tensor<6x1x6xf32> into tensor<6x6xf32>
+// CHECK: %[[SPLIT:.+]] = tensor.expand_shape %[[FLAT]] {{\[}}[0, 1], [2]] output_shape [2, 3, 6] : tensor<6x6xf32> into tensor<2x3x6xf32>
+// CHECK: %[[SUM:.+]] = linalg.generic {{.*}} ins(%[[S]], %[[SPLIT]] : tensor<2x3x5x6xf32>, tensor<2x3x6xf32>)
+// CHECK: return %[[SUM]] : tensor<2x3x5x6xf32>
+func.func @bias(%q: tensor<2x3x5x8xf32>, %k: tensor<2x3x6x8xf32>, %bias: tensor<6x1x6xf32>) -> tensor<2x3x5x6xf32> {
+  %lhs = tensor.collapse_shape %q [[0, 1], [2], [3]] : tensor<2x3x5x8xf32> into tensor<6x5x8xf32>
+  %rhs = tensor.collapse_shape %k [[0, 1], [2], [3]] : tensor<2x3x6x8xf32> into tensor<6x6x8xf32>
+  %out = tensor.empty() : tensor<6x5x6xf32>
+  %s = fp8.matmul site("s") role(other) kinds(input, input) ins(%lhs, %rhs : tensor<6x5x8xf32>, tensor<6x6x8xf32>) outs(%out : tensor<6x5x6xf32>)
+    {indexing_maps = [affine_map<(b, i, j, d) -> (b, i, d)>, affine_map<(b, i, j, d) -> (b, j, d)>, affine_map<(b, i, j, d) -> (b, i, j)>]} -> tensor<6x5x6xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(b, i, j) -> (b, i, j)>, affine_map<(b, i, j) -> (b, 0, j)>, affine_map<(b, i, j) -> (b, i, j)>],
+                         iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%s, %bias : tensor<6x5x6xf32>, tensor<6x1x6xf32>) outs(%out : tensor<6x5x6xf32>) {
+    ^bb0(%x: f32, %y: f32, %old: f32):
+      %z = arith.addf %x, %y : f32
+      linalg.yield %z : f32
+  } -> tensor<6x5x6xf32>
+  %heads = tensor.expand_shape %sum [[0, 1], [2], [3]] output_shape [2, 3, 5, 6] : tensor<6x5x6xf32> into tensor<2x3x5x6xf32>
+  return %heads : tensor<2x3x5x6xf32>
+}
+
+// -----
+
+// Rows of a weight's matmul that are joined are no batch: nothing changes behind it.
+// CHECK-LABEL: @rows
+// CHECK: fp8.matmul {{.*}} -> tensor<10x4xf32>
+// CHECK: linalg.generic {{.*}} ins(%{{.+}} : tensor<10x4xf32>)
+func.func @rows(%x: tensor<2x5x8xf32>, %w: tensor<4x8xf32>) -> tensor<10x4xf32> {
+  %lhs = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x5x8xf32> into tensor<10x8xf32>
+  %out = tensor.empty() : tensor<10x4xf32>
+  %s = fp8.matmul site("s") role(fprop) kinds(input, weight) ins(%lhs, %w : tensor<10x8xf32>, tensor<4x8xf32>) outs(%out : tensor<10x4xf32>)
+    {indexing_maps = [affine_map<(i, j, d) -> (i, d)>, affine_map<(i, j, d) -> (j, d)>, affine_map<(i, j, d) -> (i, j)>]} -> tensor<10x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%s : tensor<10x4xf32>) outs(%out : tensor<10x4xf32>) {
+    ^bb0(%a: f32, %old: f32):
+      %z = arith.negf %a : f32
+      linalg.yield %z : f32
+  } -> tensor<10x4xf32>
+  return %y : tensor<10x4xf32>
+}
