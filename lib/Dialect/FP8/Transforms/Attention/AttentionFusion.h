@@ -62,6 +62,7 @@ private:
   };
   /// `matmuls` are nodes that code reads, `outputs` what it computes.
   KeyLimit limitKeys(mlir::ArrayRef<const CodeNode *> matmuls, mlir::ArrayRef<const CodeNode *> outputs);
+  bool isKnownHere(mlir::Value tensor) const;
   mlir::Value buildBound(mlir::Value tensor);
   mlir::Value buildTruth(const KeyTruth &truth);
   mlir::Value buildAll(mlir::ArrayRef<mlir::Value> conditions);

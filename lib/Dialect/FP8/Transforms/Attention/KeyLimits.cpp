@@ -49,14 +49,16 @@ Value AttentionFusion::buildBound(Value tensor) {
   return magnitude;
 }
 
+/// Returns whether a tensor is computed before the place where the rewriter is.
+bool AttentionFusion::isKnownHere(Value tensor) const {
+  return DominanceInfo().properlyDominates(tensor, &*rewriter.getInsertionPoint());
+}
+
 /// Builds whether a truth is so; null if it cannot be computed here.
 Value AttentionFusion::buildTruth(const KeyTruth &truth) {
   RowsPlan plan(*site.code, {}, {}, truth.node);
   auto isInput = [&](const CodeNode *node) { return plan.getInputNumbers().contains(node); };
-  DominanceInfo dominance;
-  auto isKnown = [&](const RowInput &input) {
-    return dominance.properlyDominates(input.tensor, &*rewriter.getInsertionPoint());
-  };
+  auto isKnown = [&](const RowInput &input) { return isKnownHere(input.tensor); };
   if (!plan.chooseInputs().empty() || !llvm::all_of(plan.inputs, isKnown) ||
       !explainElements(truth.node, isInput).empty())
     return {};
@@ -158,7 +160,8 @@ AttentionFusion::KeyLimit AttentionFusion::limitKeys(ArrayRef<const CodeNode *> 
           ? llvm::any_of(outputs.drop_front(1),
                          [&](const CodeNode *output) { return output->isFunctionOf(site.keys.front()); })
           : llvm::any_of(readers.further, [](const FurtherRows &rows) { return !rows.isSum(); });
-  if (!visible || (storesRow && !isOnline))
+  if (!visible || (storesRow && !isOnline) ||
+      !llvm::all_of(visible->bounded, [&](Value tensor) { return isKnownHere(tensor); }))
     return {};
   SmallVector<Value> conditions;
   for (const KeyTruth &truth : visible->truths)

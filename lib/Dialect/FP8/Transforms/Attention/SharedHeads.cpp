@@ -44,8 +44,7 @@ private:
   AttentionDims dims;
   SmallVector<int64_t> sizes;
   SmallVector<AffineMap> maps;
-  SmallVector<Digit>
-      parts; ///< the dimensions of the new operation, those of an old one together and in order
+  SmallVector<Digit> parts; ///< the new dimensions, those of an old one together, most significant first
 };
 } // namespace
 

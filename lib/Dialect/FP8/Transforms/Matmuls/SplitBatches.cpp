@@ -11,22 +11,31 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Utils/Utils.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace fp8;
 
+/// Operations of elementwise code that are looked through, at most.
+static constexpr size_t kMostOps = 16;
+
 /// Returns the matmul that a tensor is the result of, or elementwise code on that result; null if there is
 /// none.
 static MatmulOp findMatmul(Value tensor) {
-  if (auto matmul = tensor.getDefiningOp<MatmulOp>())
-    return matmul;
-  auto code = tensor.getDefiningOp<linalg::GenericOp>();
-  if (!code || code.getNumParallelLoops() != code.getNumLoops())
-    return {};
-  for (OpOperand *input : code.getDpsInputOperands())
-    if (code.getMatchingIndexingMap(input).isIdentity())
-      if (MatmulOp matmul = findMatmul(input->get()))
-        return matmul;
+  llvm::SetVector<Value> seen;
+  seen.insert(tensor);
+  for (size_t next = 0; next < std::min(seen.size(), kMostOps); ++next) {
+    Value value = seen[next];
+    if (auto matmul = value.getDefiningOp<MatmulOp>())
+      return matmul;
+    auto code = value.getDefiningOp<linalg::GenericOp>();
+    if (!code || code.getNumParallelLoops() != code.getNumLoops() ||
+        !code.getIndexingMapMatchingResult(cast<OpResult>(value)).isIdentity())
+      continue;
+    for (OpOperand *input : code.getDpsInputOperands())
+      if (code.getMatchingIndexingMap(input).isIdentity())
+        seen.insert(input->get());
+  }
   return {};
 }
 
