@@ -1,8 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention as users of PyTorch write it, and of models of transformers, forward and backward: `attention="fused"` has the bits
-of "written" and the values of eager PyTorch, and the report tells what was fused.
+"""Attention as users of PyTorch write it, forward and backward: `attention="fused"` has the bits of "written" and the values of
+eager PyTorch, and the report tells what was fused.
 """
 
 import math
@@ -192,19 +192,6 @@ def test_gpt_oss_in_training():
         assert (found - expected).abs().max() <= 1e-5 * expected.abs().max()
 
 
-SMALL = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
-         "vocab_size": 96, "max_position_embeddings": 256, "use_cache": False, "pad_token_id": 0}  # fmt: skip
-GPT2 = {"n_embd": 32, "n_head": 2, "n_layer": 1, "vocab_size": 96, "n_positions": 256, "bos_token_id": 0, "eos_token_id": 0, "use_cache": False}
-#: The keywords of configurations, and what the report says of their masks, with padding and without.
-MODELS = {
-    "Llama": (SMALL, "causal", 255 / 512),
-    "GPT2": (GPT2, "causal", 255 / 512),
-    "Mistral": (SMALL | {"sliding_window": 64}, "window 64", 1 - (64 * 256 - 63 * 32) / 256**2),
-    "Bloom": ({"hidden_size": 32, "n_layer": 1, "n_head": 2, "vocab_size": 96, "use_cache": False}, "causal", 255 / 512),
-    "Gemma2": (SMALL | {"sliding_window": 64}, "window 64", 1 - (64 * 256 - 63 * 32) / 256**2),
-}
-
-
 @pytest.mark.parametrize("number", [torch.finfo(torch.float32).min, -torch.inf], ids=["lowest", "infinite"])
 def test_a_mask_in_a_bias_of_sdpa(number):
     """As T5's decoder has it: whether a row sees nothing is asked of the sum of scores, bias and mask, too."""
@@ -222,36 +209,3 @@ def test_a_mask_in_a_bias_of_sdpa(number):
         results[attention] = [leaf.grad for leaf in leaves]
     assert all(torch.equal(one, other) for one, other in zip(results["fused"], results["written"], strict=True))
     assert [site.mask for site in backend.graphs[0].report.attention] == ["causal"]
-
-
-PADDED = [("Llama", (256, 100)), ("Mistral", (256, 256)), ("Mistral", (200, 256))]
-
-
-@pytest.mark.parametrize(("name", "lengths"), [*((name, None) for name in MODELS), *PADDED], ids=str)
-def test_keys_that_the_masks_of_models_hide(name, lengths):
-    """In training, with the masks that transformers computes from the positions of tokens, and from the lengths of sequences."""
-    import transformers
-
-    config, mask, share = MODELS[name]
-    torch.manual_seed(0)
-    model = getattr(transformers, name + "Model")(getattr(transformers, name + "Config")(**config, attn_implementation="eager")).eval()
-    x, weights, results = torch.randn(2, 256, 32), torch.randn(2, 256, 32), {}
-    padding = {"attention_mask": (torch.arange(256) < torch.tensor(lengths)[:, None]).long()} if lengths else {}
-
-    def run(function):
-        model.zero_grad()
-        leaf = x.clone().requires_grad_()
-        y = function(inputs_embeds=leaf, **padding).last_hidden_state
-        (y * weights).sum().backward()
-        return [y.detach(), leaf.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
-
-    for attention in ("written", "fused"):
-        torch._dynamo.reset()
-        backend = fp8.torch.backend("none", attention=attention)
-        results[attention] = run(torch.compile(model, backend=backend))
-    sites = [site for graph in backend.graphs for site in graph.report.attention]
-    assert sites and all(site.is_fused and (site.mask, site.keys_skipped) == (mask, share) for site in sites)
-    assert all(torch.equal(one, other) for one, other in zip(results["fused"], results["written"], strict=True))
-    # Sums in another order than PyTorch's.
-    for found, expected in zip(results["fused"], run(model), strict=True):
-        assert (found - expected).abs().max() <= 1e-5 * expected.abs().max()
