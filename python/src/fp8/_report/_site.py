@@ -58,7 +58,7 @@ class AttentionSite:
     #: "no old keys" where only the later ones.
     mask: str
     #: The share of the scores of other keys; None where a size is dynamic. Blocks of rows leave out the keys
-    #: that are hidden from all of their rows.
+    #: that are hidden from all of their rows; beside biases and padding, where the call finds that it may.
     keys_skipped: float | None
     #: The place in the source, as the compiler prints locations.
     location: str
