@@ -110,6 +110,23 @@ def by_baddbmm(q, k, v):
     return torch.bmm(s.softmax(-1), v.flatten(0, 1)).view(b, h, t, d)
 
 
+def by_bmm(q, k, v):
+    """Batches and heads are one dimension, also in the softmax and the mask."""
+    b, h, t, d = q.shape
+    s = torch.bmm(q.flatten(0, 1) * 0.5, k.flatten(0, 1).transpose(1, 2))
+    s = s.masked_fill(~causal(q, k), torch.finfo(s.dtype).min)
+    return torch.bmm(s.float().softmax(-1).to(v.dtype), v.flatten(0, 1)).view(b, h, t, d)
+
+
+def alibi_by_baddbmm(q, k, v):
+    """As BLOOM has it: heads are told apart behind the bias."""
+    b, h, t, d = q.shape
+    slopes = (torch.arange(h)[:, None] * -0.125 * torch.arange(k.shape[-2])).to(q.dtype).repeat(b, 1)[:, None]
+    s = slopes.baddbmm(q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2), beta=1.0, alpha=0.25).view(b, h, t, -1)
+    s = s.masked_fill(~causal(q, k), torch.finfo(s.dtype).min)
+    return torch.bmm(s.softmax(-1).flatten(0, 1), v.flatten(0, 1)).view(b, h, t, d)
+
+
 # Softmaxes
 
 
@@ -295,7 +312,7 @@ def over_heads(q, k, v):
 MASKED = [causal_where, causal_masked_fill, causal_finfo, causal_added, causal_mask_first, causal_by_comparison]
 FUSED = [
     *(plain, *MASKED, padded, packed, window, prefix),
-    *(scaled_queries, scaled_keys, scaled_on_both, by_baddbmm),
+    *(scaled_queries, scaled_keys, scaled_on_both, by_baddbmm, by_bmm, alibi_by_baddbmm),
     *(in_f32, by_logarithm, by_hand, by_maximum, dropout, sdpa_dropout),
     *(alibi, softcap, biased, shared_bias, biased_causal, sdpa_bias, relative),
     *(sink, sink_less_maximum, sink_by_hand, sink_by_logsumexp),

@@ -6,7 +6,9 @@
 
 #include "FoldReshapes.h"
 #include "EraseUnused.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 
 using namespace mlir;
@@ -210,14 +212,39 @@ static SmallVector<Reshape, 3> findReshapes(MatmulOp op) {
   return {findOperandReshape(op.getLhs()), findOperandReshape(op.getRhs()), findResultReshape(op)};
 }
 
-/// Where both operands split a dimension of the batch in one way and nothing reshapes the result, expands the
-/// result and collapses it again: biases may be added before heads are told apart.
+/// Returns whether elementwise code on a tensor, and transposes, end in a reshape that splits its dimensions
+/// into `parts`.
+static bool isSplitLater(Value tensor, SmallVector<SmallVector<int64_t>> parts) {
+  while (tensor.hasOneUse()) {
+    Operation *user = *tensor.user_begin();
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(user))
+      return makeReshape(expand, expand.getReassociationIndices(), expand.getResultType().getShape()).sizes ==
+             parts;
+    if (auto transpose = dyn_cast<linalg::TransposeOp>(user)) {
+      applyPermutationToVector(parts, transpose.getPermutation());
+      tensor = transpose->getResult(0);
+      continue;
+    }
+    auto code = dyn_cast<linalg::GenericOp>(user);
+    if (!code || code->getNumResults() != 1 || code.getNumParallelLoops() != code.getNumLoops() ||
+        !code.getMatchingIndexingMap(&*tensor.use_begin()).isIdentity() ||
+        !code.getIndexingMapMatchingResult(code->getOpResult(0)).isIdentity())
+      return false;
+    tensor = code->getResult(0);
+  }
+  return false;
+}
+
+/// Where both operands split a dimension of the batch in one way, and the result is split in this way only
+/// behind elementwise code, expands the result and collapses it again: biases may be added before heads are
+/// told apart.
 static void expandResult(RewriterBase &rewriter, MatmulOp op, ArrayRef<Reshape> reshapes) {
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!reshapes[0].op || !reshapes[1].op || reshapes[2].op || op.readsInit() || !type ||
       !type.hasStaticShape() || op->getNumResults() != 1)
     return;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  SmallVector<SmallVector<int64_t>> parts;
   SmallVector<ReassociationIndices> groups;
   SmallVector<int64_t> shape;
   for (auto [expr, size] : llvm::zip_equal(maps[2].getResults(), type.getShape())) {
@@ -225,15 +252,14 @@ static void expandResult(RewriterBase &rewriter, MatmulOp op, ArrayRef<Reshape> 
     ArrayRef<int64_t> split;
     if (places[0] && places[1] && getSplit(reshapes[0], *places[0]) == getSplit(reshapes[1], *places[1]))
       split = getSplit(reshapes[0], *places[0]);
-    if (llvm::count_if(split, [](int64_t part) { return part != 1; }) < 2)
-      split = {};
     ReassociationIndices &group = groups.emplace_back();
-    for (int64_t part : split.empty() ? ArrayRef(size) : split) {
+    parts.emplace_back(split.empty() ? ArrayRef(size) : split);
+    for (int64_t part : parts.back()) {
       group.push_back(static_cast<int64_t>(shape.size()));
       shape.push_back(part);
     }
   }
-  if (shape.size() == groups.size())
+  if (shape.size() == groups.size() || !isSplitLater(op->getResult(0), parts))
     return;
   Location loc = op.getLoc();
   rewriter.setInsertionPointAfter(op);

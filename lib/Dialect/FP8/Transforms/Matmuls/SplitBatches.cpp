@@ -45,12 +45,11 @@ static bool joinsBatch(tensor::CollapseShapeOp collapse) {
   if (!matmul || !collapse.getSrcType().hasStaticShape())
     return false;
   SmallVector<AffineMap> maps = matmul.getIndexingMapsArray();
-  ArrayRef<int64_t> shape = collapse.getSrcType().getShape();
   bool joins = false;
   for (const ReassociationIndices &group : collapse.getReassociationIndices()) {
     if (group.size() == 1)
       continue;
-    joins |= llvm::count_if(group, [&](int64_t dim) { return shape[dim] != 1; }) > 1;
+    joins = true;
     for (int64_t dim : group)
       if (AffineExpr expr = maps[2].getResult(dim);
           !maps[0].getResultPosition(expr) || !maps[1].getResultPosition(expr))
