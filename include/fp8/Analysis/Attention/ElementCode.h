@@ -52,10 +52,10 @@ struct CodeNode {
   mlir::Operation *getOperation() const { return kind == Kind::operation ? value.getDefiningOp() : nullptr; }
 };
 
-/// Finds the code of elements, and owns it.
 /// More indices than a dimension has.
 inline constexpr double kMostIndices = 0x1p30;
 
+/// Finds the code of elements, and owns it.
 class ElementCode {
 public:
   /// The first indices range over `sizes`, ShapedType::kDynamic if unknown. The indices of reductions are the

@@ -87,6 +87,10 @@ def FuseAttention : Pass<"fp8-fuse-attention", "::mlir::func::FuncOp"> {
     scores that something else needs, or their sum over batches or heads, as the gradient of a bias is, are results of
     the backward operation.
 
+    Keys that a mask hides are stated (`visible_keys`), with the condition that the call has to find (`visible_if`), as
+    that no token is padding. Key and value that the program repeats for the heads of a group are read as they are
+    before: a dimension of heads becomes two, and the maps of key and value lack the second.
+
     The code around the softmax, and how it is divided into operations, does not matter: the code of an element of the
     probabilities is expanded to one expression of its indices, and a place counts as attention only if that expression,
     evaluated on rows of numbers, is a softmax of the scores after scale, bias and mask.

@@ -156,7 +156,8 @@ def FoldIntoMatmul : Pass<"fp8-fold-into-matmul"> {
     or f16 if that is the only use of the result. An operand that the program rounds stays
     rounded. A reshape splits dimensions of the matmul, if all operands and results with
     such a dimension split it into the same static sizes; other reshapes stay, because they
-    move no data.
+    move no data. Where the result is split behind elementwise code only, as scores that a bias is added
+    to by `baddbmm` are, that code works on the split tensor, too.
 
     Example:
     ```mlir

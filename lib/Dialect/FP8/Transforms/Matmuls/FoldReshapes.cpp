@@ -6,6 +6,7 @@
 
 #include "FoldReshapes.h"
 #include "EraseUnused.h"
+#include "ViewPatterns.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -225,12 +226,9 @@ static bool isSplitLater(Value tensor, SmallVector<SmallVector<int64_t>> parts) 
       tensor = transpose->getResult(0);
       continue;
     }
-    auto code = dyn_cast<linalg::GenericOp>(user);
-    if (!code || code->getNumResults() != 1 || code.getNumParallelLoops() != code.getNumLoops() ||
-        !code.getMatchingIndexingMap(&*tensor.use_begin()).isIdentity() ||
-        !code.getIndexingMapMatchingResult(code->getOpResult(0)).isIdentity())
+    if (!fp8::detail::isElementwise(*tensor.use_begin()))
       return false;
-    tensor = code->getResult(0);
+    tensor = user->getResult(0);
   }
   return false;
 }

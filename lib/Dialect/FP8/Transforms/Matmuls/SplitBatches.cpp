@@ -19,6 +19,13 @@ using namespace fp8;
 /// Operations of elementwise code that are looked through, at most.
 static constexpr size_t kMostOps = 16;
 
+bool fp8::detail::isElementwise(OpOperand &input) {
+  auto code = dyn_cast<linalg::GenericOp>(input.getOwner());
+  return code && code->getNumResults() == 1 && code.getNumParallelLoops() == code.getNumLoops() &&
+         code.getMatchingIndexingMap(&input).isIdentity() &&
+         code.getIndexingMapMatchingResult(code->getOpResult(0)).isIdentity();
+}
+
 /// Returns the matmul that a tensor is the result of, or elementwise code on that result; null if there is
 /// none.
 static MatmulOp findMatmul(Value tensor) {
@@ -28,13 +35,10 @@ static MatmulOp findMatmul(Value tensor) {
     Value value = seen[next];
     if (auto matmul = value.getDefiningOp<MatmulOp>())
       return matmul;
-    auto code = value.getDefiningOp<linalg::GenericOp>();
-    if (!code || code.getNumParallelLoops() != code.getNumLoops() ||
-        !code.getIndexingMapMatchingResult(cast<OpResult>(value)).isIdentity())
-      continue;
-    for (OpOperand *input : code.getDpsInputOperands())
-      if (code.getMatchingIndexingMap(input).isIdentity())
-        seen.insert(input->get());
+    if (auto code = value.getDefiningOp<linalg::GenericOp>())
+      for (OpOperand *input : code.getDpsInputOperands())
+        if (fp8::detail::isElementwise(*input))
+          seen.insert(input->get());
   }
   return {};
 }

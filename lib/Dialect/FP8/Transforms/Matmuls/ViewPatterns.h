@@ -11,6 +11,10 @@
 
 namespace fp8::detail {
 
+/// Returns whether the reader of `input` is elementwise code whose one result has each element at the place
+/// of the input's.
+bool isElementwise(mlir::OpOperand &input);
+
 /// Adds patterns that take dimensions of size 1 out of transposes, and make one reshape of two, if they are
 /// one: PyTorch's einsum puts such dimensions into both operands and takes them out of the result.
 void populateUnitDimensionPatterns(mlir::RewritePatternSet &patterns);
