@@ -157,7 +157,9 @@ def FoldIntoMatmul : Pass<"fp8-fold-into-matmul"> {
     rounded. A reshape splits dimensions of the matmul, if all operands and results with
     such a dimension split it into the same static sizes; other reshapes stay, because they
     move no data. Where the result is split behind elementwise code only, as scores that a bias is added
-    to by `baddbmm` are, that code works on the split tensor, too.
+    to by `baddbmm` are, that code works on the split tensor, too. Where two of the three tensors split the
+    batch, as code that computes or reads them does, the third is split by a view, as the values of
+    `torch.nn.MultiheadAttention` are.
 
     Example:
     ```mlir

@@ -6,7 +6,7 @@
 
 #include "FoldReshapes.h"
 #include "EraseUnused.h"
-#include "ViewPatterns.h"
+#include "MatmulReshapes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -14,52 +14,7 @@
 
 using namespace mlir;
 using namespace fp8;
-
-namespace {
-
-/// A reshape of an operand or the result: the sizes that each dimension on the matmul's side is
-/// split into (one size: not split). Without an op nothing is split.
-struct Reshape {
-  Operation *op = nullptr;
-  SmallVector<SmallVector<int64_t>> sizes;
-};
-
-} // namespace
-
-/// Returns the sizes of every group of dimensions; an empty Reshape if a split size is dynamic.
-static Reshape makeReshape(Operation *op, ArrayRef<ReassociationIndices> groups, ArrayRef<int64_t> shape) {
-  Reshape reshape{op, {}};
-  for (const ReassociationIndices &group : groups) {
-    SmallVector<int64_t> &sizes = reshape.sizes.emplace_back();
-    for (int64_t d : group)
-      sizes.push_back(shape[d]);
-    if (sizes.size() > 1 && llvm::is_contained(sizes, ShapedType::kDynamic))
-      return {};
-  }
-  return groups.empty() ? Reshape() : reshape;
-}
-
-static Reshape findOperandReshape(Value operand) {
-  auto collapse = operand.getDefiningOp<tensor::CollapseShapeOp>();
-  return collapse
-             ? makeReshape(collapse, collapse.getReassociationIndices(), collapse.getSrcType().getShape())
-             : Reshape();
-}
-
-static Reshape findResultReshape(MatmulOp op) {
-  Value result = op->getResult(0);
-  if (!result.hasOneUse() || op.readsInit())
-    return {};
-  auto expand = dyn_cast<tensor::ExpandShapeOp>(*result.user_begin());
-  return expand ? makeReshape(expand, expand.getReassociationIndices(), expand.getResultType().getShape())
-                : Reshape();
-}
-
-/// Returns the sizes that `reshape` splits the dimension at `position` into, or none.
-static ArrayRef<int64_t> getSplit(const Reshape &reshape, unsigned position) {
-  ArrayRef<int64_t> sizes = reshape.op ? ArrayRef<int64_t>(reshape.sizes[position]) : ArrayRef<int64_t>();
-  return sizes.size() > 1 ? sizes : ArrayRef<int64_t>();
-}
+using fp8::detail::Reshape;
 
 /// Returns, for each size of `coarse`, the positions of `fine` whose product it is; nothing if there are
 /// none.
@@ -209,66 +164,9 @@ static void replaceResult(RewriterBase &rewriter, MatmulOp op, const Reshape &re
     fp8::detail::eraseUnused(rewriter, oldInit);
 }
 
-static SmallVector<Reshape, 3> findReshapes(MatmulOp op) {
-  return {findOperandReshape(op.getLhs()), findOperandReshape(op.getRhs()), findResultReshape(op)};
-}
-
-/// Returns whether elementwise code on a tensor, and transposes, end in a reshape that splits its dimensions
-/// into `parts`.
-static bool isSplitLater(Value tensor, SmallVector<SmallVector<int64_t>> parts) {
-  while (tensor.hasOneUse()) {
-    Operation *user = *tensor.user_begin();
-    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(user))
-      return makeReshape(expand, expand.getReassociationIndices(), expand.getResultType().getShape()).sizes ==
-             parts;
-    if (auto transpose = dyn_cast<linalg::TransposeOp>(user)) {
-      applyPermutationToVector(parts, transpose.getPermutation());
-      tensor = transpose->getResult(0);
-      continue;
-    }
-    if (!fp8::detail::isElementwise(*tensor.use_begin()))
-      return false;
-    tensor = user->getResult(0);
-  }
-  return false;
-}
-
-/// Where both operands split a dimension of the batch in one way, and the result is split in this way only
-/// behind elementwise code, expands the result and collapses it again: biases may be added before heads are
-/// told apart.
-static void expandResult(RewriterBase &rewriter, MatmulOp op, ArrayRef<Reshape> reshapes) {
-  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  if (!reshapes[0].op || !reshapes[1].op || reshapes[2].op || op.readsInit() || !type ||
-      !type.hasStaticShape() || op->getNumResults() != 1)
-    return;
-  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  SmallVector<SmallVector<int64_t>> parts;
-  SmallVector<ReassociationIndices> groups;
-  SmallVector<int64_t> shape;
-  for (auto [expr, size] : llvm::zip_equal(maps[2].getResults(), type.getShape())) {
-    std::optional<unsigned> places[] = {maps[0].getResultPosition(expr), maps[1].getResultPosition(expr)};
-    ArrayRef<int64_t> split;
-    if (places[0] && places[1] && getSplit(reshapes[0], *places[0]) == getSplit(reshapes[1], *places[1]))
-      split = getSplit(reshapes[0], *places[0]);
-    ReassociationIndices &group = groups.emplace_back();
-    parts.emplace_back(split.empty() ? ArrayRef(size) : split);
-    for (int64_t part : parts.back()) {
-      group.push_back(static_cast<int64_t>(shape.size()));
-      shape.push_back(part);
-    }
-  }
-  if (shape.size() == groups.size() || !isSplitLater(op->getResult(0), parts))
-    return;
-  Location loc = op.getLoc();
-  rewriter.setInsertionPointAfter(op);
-  auto expand = tensor::ExpandShapeOp::create(rewriter, loc, type.clone(shape), op->getResult(0), groups);
-  Value same = tensor::CollapseShapeOp::create(rewriter, loc, type, expand, groups);
-  rewriter.replaceAllUsesExcept(op->getResult(0), same, expand);
-}
-
 bool fp8::detail::foldReshapes(RewriterBase &rewriter, MatmulOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  expandResult(rewriter, op, findReshapes(op));
+  splitThirdTensor(rewriter, op);
   SmallVector<Reshape, 3> reshapes = findReshapes(op);
   bool isFiner = false;
   SmallVector<ArrayRef<int64_t>> coarsest = findCoarsestSplits(maps, reshapes);
