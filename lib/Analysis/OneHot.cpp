@@ -43,6 +43,9 @@ static bool isConstantZeroOrOne(Attribute value) {
     return isZeroOrOne(number.getValue());
   if (auto number = dyn_cast<IntegerAttr>(value))
     return isZeroOrOne(number.getValue());
+  // A splat of scores may have 10^9 elements.
+  if (auto splat = dyn_cast<SplatElementsAttr>(value))
+    return isConstantZeroOrOne(splat.getSplatValue<Attribute>());
   auto all = [](auto values) { return llvm::all_of(values, [](const auto &v) { return isZeroOrOne(v); }); };
   if (auto floats = dyn_cast<DenseFPElementsAttr>(value))
     return all(floats.getValues<APFloat>());

@@ -76,8 +76,10 @@ LogicalResult verifyState(Global global) {
       !isa<Float64Type, Float32Type, Float16Type, BFloat16Type>(element))
     return op.emitError() << "global '" << op.getSymName() << "' is written and holds " << element
                           << ": keep it as i1, i8, i16, i32, i64, f16, bf16, f32 or f64";
-  if (isa<FloatType>(element) && llvm::any_of(global.initial.getValues<APFloat>(),
-                                              [](const APFloat &value) { return !value.isFinite(); }))
+  auto isFinite = [](const APFloat &value) { return value.isFinite(); };
+  if (isa<FloatType>(element) &&
+      !(global.initial.isSplat() ? isFinite(global.initial.getSplatValue<APFloat>())
+                                 : llvm::all_of(global.initial.getValues<APFloat>(), isFinite)))
     return op.emitError() << "global '" << op.getSymName() << "' is written and begins with a value that is "
                           << "not finite; begin with another";
   StringRef name = op.getSymName();
