@@ -149,12 +149,19 @@ static FailureOr<SmallVector<Buffer>> collectBuffers(func::FuncOp func) {
   return buffers;
 }
 
-/// First fit, largest first: each buffer gets the lowest offset at which no buffer that is live at
-/// the same time is, or no other buffer without `reuse`. Returns the size of the workspace.
-static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers, uint64_t alignment, bool reuse) {
-  llvm::sort(buffers, [](const Buffer &a, const Buffer &b) {
-    return std::make_tuple(b.bytes, a.order) < std::make_tuple(a.bytes, b.order);
-  });
+/// Returns the place of a buffer in an order: largest first, which is best as a rule, or longest lifetime
+/// first, which leaves fewer gaps between the buffers that a step keeps from forward to backward.
+static auto getKey(const Buffer &buffer, bool byLifetime) {
+  uint64_t lifetime = byLifetime ? buffer.last - buffer.first : 0;
+  return std::make_tuple(~lifetime, ~buffer.bytes, buffer.order);
+}
+
+/// First fit: each buffer gets the lowest offset at which no buffer that is live at the same time is, or no
+/// other buffer without `reuse`. Returns the size of the workspace.
+static uint64_t placeInOrder(MutableArrayRef<Buffer> buffers, uint64_t alignment, bool reuse,
+                             bool byLifetime) {
+  llvm::sort(buffers,
+             [&](const Buffer &a, const Buffer &b) { return getKey(a, byLifetime) < getKey(b, byLifetime); });
   uint64_t total = 0;
   SmallVector<const Buffer *> placed; // sorted by offset
   for (Buffer &buffer : buffers) {
@@ -173,6 +180,13 @@ static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers, uint64_t alignment
     total = std::max(total, offset + buffer.bytes);
   }
   return llvm::alignTo(total, alignment);
+}
+
+/// Places buffers in the order that needs the smaller workspace. Returns its size.
+static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers, uint64_t alignment, bool reuse) {
+  uint64_t byLifetime = placeInOrder(buffers, alignment, reuse, /*byLifetime=*/true);
+  uint64_t bySize = placeInOrder(buffers, alignment, reuse, /*byLifetime=*/false);
+  return bySize <= byLifetime ? bySize : placeInOrder(buffers, alignment, reuse, /*byLifetime=*/true);
 }
 
 /// Replaces the allocation by other memory and drops its deallocation.

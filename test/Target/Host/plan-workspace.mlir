@@ -29,6 +29,31 @@ func.func @chain(%x: memref<4xf32>) {
 
 // -----
 
+// The largest buffer is the last one: placed first, it would leave a gap below %a that %c does not fit into, 448 bytes
+// in all. %a, which lives longest, comes first.
+// CHECK-LABEL: func @longest_first
+// CHECK-SAME: fp8.workspace_bytes = 384
+// CHECK: arith.constant 0 : index
+// CHECK: arith.constant 128 : index
+// CHECK: arith.constant 256 : index
+// CHECK: arith.constant 128 : index
+func.func @longest_first(%x: memref<32xf32>, %y: memref<48xf32>) {
+  %a = memref.alloc() : memref<32xf32>
+  memref.copy %x, %a : memref<32xf32> to memref<32xf32>
+  %b = memref.alloc() : memref<32xf32>
+  memref.copy %a, %b : memref<32xf32> to memref<32xf32>
+  %c = memref.alloc() : memref<32xf32>
+  memref.copy %b, %c : memref<32xf32> to memref<32xf32>
+  memref.copy %c, %x : memref<32xf32> to memref<32xf32>
+  %d = memref.alloc() : memref<48xf32>
+  memref.copy %y, %d : memref<48xf32> to memref<48xf32>
+  memref.copy %d, %y : memref<48xf32> to memref<48xf32>
+  memref.copy %a, %x : memref<32xf32> to memref<32xf32>
+  return
+}
+
+// -----
+
 // A view keeps its buffer alive; so does the result of a conditional.
 // CHECK-LABEL: func @views
 // CHECK-SAME: fp8.workspace_bytes = 192
