@@ -24,11 +24,13 @@ namespace {
 
 /// Every value is two vertices, needed and saved, with an edge between them whose capacity is the
 /// value's cost. Edges of unlimited capacity lead from the second vertex to the values that the value
-/// is computed from, or to the sink if it cannot be computed again.
+/// is computed from, or to the sink if it cannot be computed again; another edge to the sink has the cost of
+/// computing it.
 class CutFinder {
 public:
-  CutFinder(function_ref<bool(OpResult)> canRepeat, function_ref<int64_t(Value)> cost)
-      : canRepeat(canRepeat), cost(cost) {}
+  CutFinder(function_ref<bool(OpResult)> canRepeat, function_ref<int64_t(Value)> cost,
+            function_ref<int64_t(OpResult)> work)
+      : canRepeat(canRepeat), cost(cost), work(work) {}
 
   SmallVector<Value> run(ArrayRef<Value> needed);
 
@@ -51,6 +53,7 @@ private:
 
   function_ref<bool(OpResult)> canRepeat;
   function_ref<int64_t(Value)> cost;
+  function_ref<int64_t(OpResult)> work;
   SmallVector<Value> values;
   DenseMap<Value, unsigned> numbers;
   /// Edge i and its reverse, i ^ 1.
@@ -82,6 +85,8 @@ void CutFinder::addEdges(unsigned number) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || !canRepeat(result))
     return addEdge(handedOver(number), kEnd, kUnlimited);
+  if (int64_t repeating = work ? work(result) : 0)
+    addEdge(handedOver(number), kEnd, std::min(repeating, kUnlimited));
   for (Value read : getReadValues(result.getOwner()))
     addEdge(handedOver(number), wanted(addValue(read)), kUnlimited);
 }
@@ -136,6 +141,7 @@ SmallVector<Value> CutFinder::run(ArrayRef<Value> needed) {
 }
 
 SmallVector<Value> fp8::findCheapestCut(ArrayRef<Value> needed, function_ref<bool(OpResult)> canRepeat,
-                                        function_ref<int64_t(Value)> cost) {
-  return CutFinder(canRepeat, cost).run(needed);
+                                        function_ref<int64_t(Value)> cost,
+                                        function_ref<int64_t(OpResult)> work) {
+  return CutFinder(canRepeat, cost, work).run(needed);
 }

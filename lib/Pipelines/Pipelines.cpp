@@ -182,6 +182,8 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createConvertBitcasts());
   manager.addNestedPass<func::FuncOp>(createFoldTransposes());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+  // Before code that only backward reads is fused with code that forward reads, too.
+  manager.addNestedPass<func::FuncOp>(createRecomputeElements());
   // Fuse chains without other readers into one operation each, which then moves as a whole. A tensor
   // with other readers is left for casts to store; it is computed again only after they are fused.
   FuseElementwiseOptions chains;

@@ -20,10 +20,12 @@ llvm::SmallVector<mlir::Value> getReadValues(mlir::Operation *op);
 /// Returns the set of values with the smallest total `cost` from which all `needed` values can be
 /// computed by repeating operations whose results `canRepeat` accepts. Of several such sets it
 /// returns the one that needs the fewest operations repeated: the minimum cut (Ford and Fulkerson)
-/// nearest to `needed`. Costs must be positive.
+/// nearest to `needed`. Costs must be positive. A result that is computed again costs `work`, 0 or more,
+/// instead.
 llvm::SmallVector<mlir::Value> findCheapestCut(llvm::ArrayRef<mlir::Value> needed,
                                                llvm::function_ref<bool(mlir::OpResult)> canRepeat,
-                                               llvm::function_ref<int64_t(mlir::Value)> cost);
+                                               llvm::function_ref<int64_t(mlir::Value)> cost,
+                                               llvm::function_ref<int64_t(mlir::OpResult)> work = nullptr);
 
 } // namespace fp8
 

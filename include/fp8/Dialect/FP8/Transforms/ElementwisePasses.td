@@ -123,6 +123,85 @@ def FoldTransposes : Pass<"fp8-fold-transposes", "::mlir::func::FuncOp"> {
   }];
 }
 
+def RecomputeElements : Pass<"fp8-recompute-elements", "mlir::func::FuncOp"> {
+  let summary = "compute cheap values of forward again in backward";
+  let description = [{
+    Before: forward and backward are one function, in this order; backward begins with the first matmul
+    or attention that computes a gradient. Elementwise code of backward reads what elementwise code
+    of forward wrote, which is kept in memory until then: of a GELU in f32, eight bytes for two of its
+    operand in bf16.
+    After: backward computes such values again, from values of which fewer bytes are kept: the minimum
+    cut between what forward must write and what backward reads. A tensor that is in memory until
+    backward in any case (arguments, operands of matmuls of backward) costs nothing. Computing an
+    element again costs an eighth of a byte for an operation, half a byte for a division and two bytes
+    for a function such as tanh: random numbers stay kept. No bit of any result changes.
+    Unchanged: matmuls, reductions, gathers, and values that matmuls, casts to FP8, loops or branches
+    of backward read. The code of loops is not looked into.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-recompute-elements))'
+    #id = affine_map<(i, j) -> (i, j)>
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %dy: tensor<4x8xf32>, %e: tensor<4x8xf32>)
+        -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+      %t = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+        ^bb0(%a: f32, %o: f32):
+          %v = math.tanh %a : f32
+          linalg.yield %v : f32
+      } -> tensor<4x8xf32>
+      %y = fp8.matmul role(fprop) ins(%t, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%e : tensor<4x8xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x8xf32>
+      %dt = fp8.matmul role(dgrad) ins(%dy, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%e : tensor<4x8xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x8xf32>
+      %dx = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%dt, %t : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32):
+          %v = arith.mulf %a, %b : f32
+          linalg.yield %v : f32
+      } -> tensor<4x8xf32>
+      return %y, %dx : tensor<4x8xf32>, tensor<4x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #id = affine_map<(i, j) -> (i, j)>
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %dy: tensor<4x8xf32>, %e: tensor<4x8xf32>)
+        -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+      %t = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+        ^bb0(%a: f32, %o: f32):
+          %v = math.tanh %a : f32
+          linalg.yield %v : f32
+      } -> tensor<4x8xf32>
+      %y = fp8.matmul role(fprop) ins(%t, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%e : tensor<4x8xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x8xf32>
+      %dt = fp8.matmul role(dgrad) ins(%dy, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%e : tensor<4x8xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x8xf32>
+      %again = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+        ^bb0(%a: f32, %o: f32):
+          %v = math.tanh %a : f32
+          linalg.yield %v : f32
+      } -> tensor<4x8xf32>
+      %dx = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%dt, %again : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32):
+          %v = arith.mulf %a, %b : f32
+          linalg.yield %v : f32
+      } -> tensor<4x8xf32>
+      return %y, %dx : tensor<4x8xf32>, tensor<4x8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"];
+  let statistics = [Statistic<"recomputed", "recomputed", "Values that backward computes again">];
+}
+
 def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
   let summary = "fuse chains of elementwise operations into one loop";
   let description = [{

@@ -1,0 +1,230 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Elementwise code of forward that backward reads: where computing it again is cheaper than keeping its
+// result for so long, backward has a copy of the code.
+
+#include "fp8/Analysis/CheapestCut.h"
+#include "fp8/Analysis/MemoryTraffic.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_RECOMPUTEELEMENTS
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+/// What an operation costs for each element, in eighths of a byte that is kept: on a processor or GPU that
+/// moves a byte in the time of some ten operations.
+static constexpr int64_t kByte = 8, kOperation = 1, kDivision = 4, kMathFunction = 16;
+
+static bool isView(Operation *op) {
+  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
+                         tensor::ExtractSliceOp>(op);
+}
+
+/// Returns the tensor that a chain of views begins with.
+static Value getViewed(Value value) {
+  while (isView(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+/// Returns whether `op` is code of one element after the other, without sums and gathers.
+static bool isElementwise(linalg::LinalgOp op) {
+  return op.hasPureTensorSemantics() && op.getNumReductionLoops() == 0 &&
+         llvm::all_of(op.getBlock()->without_terminator(), [](Operation &inner) {
+           return inner.getNumRegions() == 0 && isPure(&inner) && !isa<tensor::ExtractOp>(inner);
+         });
+}
+
+static bool canRepeat(Operation *op) {
+  if (auto code = dyn_cast<linalg::LinalgOp>(op))
+    return isElementwise(code);
+  return isView(op) || isa<tensor::EmptyOp, arith::ConstantOp>(op);
+}
+
+/// Returns what computing a result of `op` once more costs.
+static int64_t countWork(Operation *op) {
+  auto code = dyn_cast<linalg::LinalgOp>(op);
+  if (!code)
+    return 0;
+  int64_t work = 0;
+  for (Operation &inner : code.getBlock()->without_terminator()) {
+    if (isa<math::MathDialect>(inner.getDialect()))
+      work += kMathFunction;
+    else if (isa<arith::DivFOp, arith::RemFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
+                 arith::RemUIOp>(inner))
+      work += kDivision;
+    else if (inner.getNumOperands() != 0)
+      work += kOperation;
+  }
+  for (int64_t size : code.getStaticLoopRanges())
+    work *= ShapedType::isDynamic(size) ? kAssumedSize : size;
+  return work;
+}
+
+/// Returns whether a matmul or attention is one of backward.
+static bool isGradient(Operation *op) {
+  auto isBackward = [](std::optional<Role> role) { return role == Role::dgrad || role == Role::wgrad; };
+  if (auto matmul = dyn_cast<MatmulOp>(op))
+    return isBackward(matmul.getRole()) || matmul.getLhsKind() == TensorKind::grad_output ||
+           matmul.getRhsKind() == TensorKind::grad_output;
+  if (auto matmul = dyn_cast<ScaledMatmulOp>(op))
+    return isBackward(matmul.getRole());
+  return isa<AttentionGradOp, OnlineAttentionGradOp>(op);
+}
+
+namespace {
+
+/// The values of a block that operations before `backward` compute and later ones read.
+class Recomputation {
+public:
+  Recomputation(Block &block, Operation *backward) : block(block), backward(backward) {}
+  /// Returns how many values are computed again.
+  unsigned run();
+
+private:
+  bool isEarly(Value value) const;
+  Operation *findReader(OpOperand &use) const;
+  bool canReadCopy(OpOperand &use) const;
+  void collect();
+  bool isKept(Value value) const { return kept.contains(getViewed(value)); }
+  int64_t getCost(Value value) const;
+  Value repeat(Value value, OpBuilder &builder, const llvm::SmallPtrSetImpl<Value> &saved, IRMapping &copies);
+
+  Block &block;
+  Operation *backward;
+  SmallVector<Value> needed;
+  DenseMap<Value, Operation *> firstReaders;
+  /// Tensors that are in memory until backward in any case.
+  llvm::SmallPtrSet<Value, 32> kept;
+};
+
+} // namespace
+
+bool Recomputation::isEarly(Value value) const {
+  Operation *op = value.getDefiningOp();
+  return op && op->getBlock() == &block && op->isBeforeInBlock(backward);
+}
+
+/// Returns the operation of the block that reads a value late, or null.
+Operation *Recomputation::findReader(OpOperand &use) const {
+  Operation *reader = block.findAncestorOpInBlock(*use.getOwner());
+  return reader && !reader->isBeforeInBlock(backward) ? reader : nullptr;
+}
+
+/// Returns whether code on elements reads a value, perhaps through views: a copy of the value's code can
+/// become part of it.
+bool Recomputation::canReadCopy(OpOperand &use) const {
+  Operation *reader = use.getOwner();
+  if (isView(reader))
+    return llvm::all_of(reader->getResult(0).getUses(), [&](OpOperand &later) { return canReadCopy(later); });
+  auto code = dyn_cast<linalg::LinalgOp>(reader);
+  return code && reader->getBlock() == &block && !linalg::isaContractionOpInterface(code);
+}
+
+void Recomputation::collect() {
+  for (Operation &op : block) {
+    if (&op == backward)
+      break;
+    for (Value result : op.getResults()) {
+      if (!isa<RankedTensorType>(result.getType()))
+        continue;
+      Operation *first = nullptr;
+      bool isRead = false, stays = false;
+      for (OpOperand &use : result.getUses()) {
+        Operation *reader = findReader(use);
+        if (!reader)
+          continue;
+        (canReadCopy(use) ? isRead : stays) = true;
+        if (!first || reader->isBeforeInBlock(first))
+          first = reader;
+      }
+      if (stays)
+        kept.insert(getViewed(result));
+      if (isRead && !isa<tensor::EmptyOp, arith::ConstantOp>(op)) {
+        needed.push_back(result);
+        firstReaders[result] = first;
+      }
+    }
+  }
+  llvm::erase_if(needed, [&](Value value) { return isKept(value); });
+}
+
+int64_t Recomputation::getCost(Value value) const {
+  if (!isEarly(value) || isKept(value))
+    return 1; // the least that a cut may have
+  return 1 + kByte * countBytes(value.getType());
+}
+
+/// Returns `value`, or a copy of it that `builder` computes.
+Value Recomputation::repeat(Value value, OpBuilder &builder, const llvm::SmallPtrSetImpl<Value> &saved,
+                            IRMapping &copies) {
+  if (!isEarly(value) || saved.contains(value))
+    return value;
+  if (Value copy = copies.lookupOrNull(value))
+    return copy;
+  Operation *op = value.getDefiningOp();
+  for (Value read : getReadValues(op))
+    if (Value copy = repeat(read, builder, saved, copies); copy != read)
+      copies.map(read, copy);
+  return builder.clone(*op, copies)->getResult(cast<OpResult>(value).getResultNumber());
+}
+
+unsigned Recomputation::run() {
+  collect();
+  SmallVector<Value> cut = findCheapestCut(
+      needed,
+      [&](OpResult result) { return isEarly(result) && !isKept(result) && canRepeat(result.getOwner()); },
+      [&](Value value) { return getCost(value); },
+      [](OpResult result) { return countWork(result.getOwner()); });
+  llvm::SmallPtrSet<Value, 32> saved(llvm::from_range, cut);
+  llvm::sort(needed, [&](Value a, Value b) {
+    Operation *first = firstReaders[a], *second = firstReaders[b];
+    return first != second && first->isBeforeInBlock(second);
+  });
+  unsigned count = 0;
+  IRMapping copies;
+  for (Value value : needed) {
+    OpBuilder builder(firstReaders[value]);
+    Value copy = repeat(value, builder, saved, copies);
+    if (copy == value)
+      continue;
+    value.replaceUsesWithIf(
+        copy, [&](OpOperand &use) { return findReader(use) && use.getOwner() != copy.getDefiningOp(); });
+    ++count;
+  }
+  return count;
+}
+
+namespace {
+
+struct RecomputeElements : fp8::impl::RecomputeElementsBase<RecomputeElements> {
+  void runOnOperation() final {
+    for (Block &block : getOperation().getBody()) {
+      auto backward = llvm::find_if(block, [](Operation &op) {
+        return op
+            .walk([](Operation *inner) {
+              return isGradient(inner) ? WalkResult::interrupt() : WalkResult::advance();
+            })
+            .wasInterrupted();
+      });
+      if (backward != block.end())
+        recomputed += Recomputation(block, &*backward).run();
+    }
+  }
+};
+
+} // namespace
