@@ -174,6 +174,8 @@ LogicalResult Compilation::runToStage(StringRef last) {
       result.report.collectives = collectCollectives(module);
       describeCollectives(result.manifest, module, result.report.collectives);
     }
+    if (name == "kernels")
+      result.report.steps = collectKernels(module);
     if (name == last)
       break;
   }

@@ -192,5 +192,6 @@ llvm::json::Object fp8::reportToJSON(const Report &report) {
                             {"attention", attentionToJSON(report.attention)},
                             {"others", lookAlikesToJSON(report.others)},
                             {"collectives", collectivesToJSON(report.collectives)},
-                            {"memory", std::move(memory)}};
+                            {"memory", std::move(memory)},
+                            {"predicted_steps", kernelsToJSON(report.steps)}};
 }

@@ -10,6 +10,7 @@
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/UnusedOptions.h"
 #include "fp8/Report/AttentionReport.h"
+#include "fp8/Report/KernelReport.h"
 #include "fp8/Report/ParameterReport.h"
 #include "fp8/Report/TrafficReport.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -80,6 +81,7 @@ struct Report {
   std::vector<ParameterRecord> parameters;   ///< empty without --fp8-parameters
   std::vector<TrafficRecord> traffic;        ///< empty if fusion did not run
   std::vector<MemoryFigure> memory;          ///< in the order of the report
+  std::vector<StepRecord> steps;             ///< entry points on a GPU; empty before stage 6
 };
 
 /// Returns a record for every fp8.matmul after fp8-select-sites, and for every fp8.scaled_matmul

@@ -5,6 +5,7 @@
 // Chooses the kernel for a matmul.
 
 #include "MatmulConfig.h"
+#include "fp8/Analysis/KernelTime.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
@@ -74,11 +75,9 @@ static double countWideClocks(const Chip &chip, const MatmulProblem &problem, in
   int64_t m = known(isSwapped ? problem.n : problem.m), n = known(isSwapped ? problem.m : problem.n);
   int64_t tiles = batch * llvm::divideCeil(m, kWideTileM) * llvm::divideCeil(n, tileN);
   // Of wider operands 128 bytes are fewer elements, which take as long.
-  int64_t products = kWideTileM * tileN * kWideTileKBytes;
-  double multiply = static_cast<double>(products) / static_cast<double>(chip.fp8Rate);
-  int64_t bytes = (std::min(m, kWideTileM) + std::min(n, tileN)) * kWideTileKBytes;
-  double load = static_cast<double>(bytes) / chip.l2BytesPerClock;
-  return llvm::divideCeil(tiles, chip.multiprocessors) * std::max(multiply, load);
+  StageClocks stage =
+      countStageClocks(chip, kWideTileM, tileN, kWideTileKBytes, m, n, static_cast<double>(chip.fp8Rate));
+  return llvm::divideCeil(tiles, chip.multiprocessors) * stage.getLongest();
 }
 
 /// The narrowest tile of wgmma or tcgen05: packed scales of 128 rows are read from the first row, or from the
@@ -242,6 +241,33 @@ FailureOr<MatmulConfig> fp8::findMatmulConfig(const Chip &chip, const MatmulView
   if (failed(GivenConfig(given, chip, matmul, problem).apply(config)))
     return failure();
   return config;
+}
+
+void fp8::addMatmulClocks(gpu::LaunchFuncOp launch, const Chip &chip, const MatmulView &matmul,
+                          const MatmulConfig &config, bool inParts) {
+  int64_t batch = matmul.groups ? 1 : matmul.knownSize(matmul.dims.batch);
+  int64_t m = matmul.knownSize(matmul.dims.m), n = matmul.knownSize(matmul.dims.n);
+  int64_t k = matmul.knownSize(matmul.dims.k);
+  if (llvm::is_contained({batch, m, n, k}, ShapedType::kDynamic))
+    return;
+  MatmulWork work{batch,
+                  m,
+                  n,
+                  k,
+                  getElementTypeOrSelf(matmul.lhs).getIntOrFloatBitWidth() / 8,
+                  config.family.has_value(),
+                  config.tileM,
+                  config.tileN,
+                  config.tileKBytes,
+                  config.isSwapped};
+  work.hasScaledParts = matmul.scalesAlongK == ScalesAlongK::blocks;
+  if (work.hasScaledParts || (matmul.split && inParts))
+    work.part = matmul.getPart();
+  work.hasRowScales =
+      matmul.scalesAlongK == ScalesAlongK::none && !(matmul.lhsBlock.empty() && matmul.rhsBlock.empty());
+  KernelCost cost = getKernelCost(launch);
+  cost.matmul = countMatmulClocks(chip, work);
+  setKernelCost(launch, cost);
 }
 
 MatmulConfigAttr fp8::toAttribute(MLIRContext *context, const MatmulConfig &config) {

@@ -59,6 +59,12 @@ mlir::FailureOr<MatmulConfig> findMatmulConfig(const Chip &chip, const MatmulVie
 std::optional<mlir::FailureOr<MatmulConfig>> findPlainConfig(const Chip &chip, mlir::Operation *op);
 std::optional<mlir::FailureOr<MatmulConfig>> findGroupedConfig(const Chip &chip, mlir::Operation *op);
 
+/// Adds to the cost of `launch` the clocks of `matmul` by the kernel `config`, if its sizes are known
+/// (fp8/Analysis/KernelTime.h); `inParts`: whether the kernel adds split sums part by part. The rows of all
+/// groups of a grouped matmul count as those of one.
+void addMatmulClocks(mlir::gpu::LaunchFuncOp launch, const Chip &chip, const MatmulView &matmul,
+                     const MatmulConfig &config, bool inParts);
+
 /// Returns the attribute that says all of `config`.
 MatmulConfigAttr toAttribute(mlir::MLIRContext *context, const MatmulConfig &config);
 

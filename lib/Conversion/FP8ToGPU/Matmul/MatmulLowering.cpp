@@ -78,7 +78,7 @@ bool fp8::lowerMatmul(OpBuilder &builder, Operation *op, LoweringContext &contex
     return false;
   }
   if (!config->family)
-    return lowerSimtMatmul(builder, matmul, context);
+    return lowerSimtMatmul(builder, matmul, *config, context);
   switch (*config->family) {
   case MatmulFamily::mma:
     return lowerMmaMatmul(builder, matmul, *config, context);

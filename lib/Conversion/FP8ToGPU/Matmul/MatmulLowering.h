@@ -26,7 +26,8 @@ bool lowerGroupedMatmul(mlir::Operation *op, LoweringContext &context);
 bool lowerMmaMatmul(mlir::OpBuilder &builder, const MatmulView &matmul, const MatmulConfig &config,
                     LoweringContext &context);
 // SimtMatmul.cpp
-bool lowerSimtMatmul(mlir::OpBuilder &builder, const MatmulView &matmul, LoweringContext &context);
+bool lowerSimtMatmul(mlir::OpBuilder &builder, const MatmulView &matmul, const MatmulConfig &config,
+                     LoweringContext &context);
 // WideMatmul.cpp: wgmma and tcgen05
 bool lowerWideMatmul(mlir::OpBuilder &builder, const MatmulView &matmul, const MatmulConfig &config,
                      LoweringContext &context);

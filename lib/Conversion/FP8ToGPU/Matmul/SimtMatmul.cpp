@@ -119,7 +119,8 @@ void SimtKernel::build(Epilogue &epilogue) {
   epilogue.finishTile(b, columns, (tile.batch * tilesM + tile.m) * kParts + b.warp(), kRowLane);
 }
 
-bool fp8::lowerSimtMatmul(OpBuilder &builder, const MatmulView &matmul, LoweringContext &context) {
+bool fp8::lowerSimtMatmul(OpBuilder &builder, const MatmulView &matmul, const MatmulConfig &config,
+                          LoweringContext &context) {
   Location loc = matmul.op->getLoc();
   auto isWide = [](Type type) { return type.isF32() || type.isBF16() || type.isF16(); };
   if (!isWide(getElementTypeOrSelf(matmul.lhs)) || !isWide(getElementTypeOrSelf(matmul.rhs)) || matmul.split)
@@ -154,6 +155,7 @@ bool fp8::lowerSimtMatmul(OpBuilder &builder, const MatmulView &matmul, Lowering
   func::FuncOp kernel =
       context.kernels.build(loc, spec, [&](KernelBuilder &b) { SimtKernel(b, sides, k).build(epilogue); });
   auto launch = launchMatmul(builder, matmul, kernel, multiply(tilesM, countTiles(n)), arguments);
+  addMatmulClocks(launch, context.chip, matmul, config, /*inParts=*/true);
   epilogue.finish(builder, launch, context);
   return true;
 }

@@ -14,6 +14,16 @@
 
 namespace fp8 {
 
+/// Clocks of a matmul's kernel on its busiest multiprocessor, as fp8/Analysis/KernelTime.h counts them.
+struct MatmulClocks {
+  int64_t tensor = 0;  ///< of the tensor cores
+  int64_t l2 = 0;      ///< in which the L2 cache delivers the operands
+  int64_t issue = 0;   ///< of other instructions in the loop
+  int64_t latency = 0; ///< of the epilogues
+  /// Those of its multiply-adds at the chip's rate, on all multiprocessors alike.
+  int64_t floor = 0;
+};
+
 /// Unset where it depends on dynamic sizes, or is not counted.
 struct KernelCost {
   /// Bytes of the buffers from outside, each distinct byte once.
@@ -21,8 +31,10 @@ struct KernelCost {
   /// Floating-point operations: two for a fused multiply-add, one for any other operation or
   /// function; none for constants, casts, comparisons and selections.
   std::optional<int64_t> operations;
+  /// Of the matmul that a kernel for a GPU computes, if it is one of static sizes.
+  std::optional<MatmulClocks> matmul = {};
 
-  /// Returns the cost of both; a count that is unknown of one is unknown of the sum.
+  /// Returns the cost of both, of code without matmuls; a count that is unknown of one is unknown of the sum.
   KernelCost operator+(const KernelCost &other) const {
     auto add = [](std::optional<int64_t> a, std::optional<int64_t> b) {
       return a && b ? std::optional(*a + *b) : std::nullopt;
@@ -37,6 +49,10 @@ struct KernelCost {
     for (auto [name, value] : {std::pair("read", read), {"written", written}, {"operations", operations}})
       if (value)
         fields.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(*value)));
+    if (matmul)
+      fields.push_back(builder.getNamedAttr(
+          "clocks", builder.getDenseI64ArrayAttr(
+                        {matmul->tensor, matmul->l2, matmul->issue, matmul->latency, matmul->floor})));
     return fields;
   }
   static KernelCost fromFields(mlir::DictionaryAttr fields) {
@@ -44,7 +60,10 @@ struct KernelCost {
       auto value = fields.getAs<mlir::IntegerAttr>(name);
       return value ? std::optional(value.getInt()) : std::nullopt;
     };
-    return {get("read"), get("written"), get("operations")};
+    KernelCost cost{get("read"), get("written"), get("operations")};
+    if (auto clocks = fields.getAs<mlir::DenseI64ArrayAttr>("clocks"); clocks && clocks.size() == 5)
+      cost.matmul = {clocks[0], clocks[1], clocks[2], clocks[3], clocks[4]};
+    return cost;
   }
 };
 

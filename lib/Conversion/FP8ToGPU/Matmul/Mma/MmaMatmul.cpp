@@ -366,6 +366,7 @@ bool fp8::lowerMmaMatmul(OpBuilder &builder, const MatmulView &matmul, const Mat
   });
   auto launch =
       launchMatmul(builder, matmul, kernel, multiply(tilesM, countTiles(n, config.tileN)), arguments);
+  addMatmulClocks(launch, context.chip, matmul, config, /*inParts=*/true);
   epilogue.finish(builder, launch, context);
   return true;
 }

@@ -174,6 +174,7 @@ bool fp8::lowerWideMatmul(OpBuilder &builder, const MatmulView &matmul, const Ma
   Value tiles = multiply(batches, multiply(blocksDown, blocksAcross));
   auto launch = launchMatmul(builder, matmul, kernel, buildGrid(builder, loc, tiles, context.chip), arguments,
                              shape.split);
+  addMatmulClocks(launch, context.chip, matmul, config, shape.split);
   epilogue.finish(builder, launch, context);
   return true;
 }
