@@ -88,17 +88,23 @@ std::vector<StepRecord> fp8::collectKernels(ModuleOp module) {
   return steps;
 }
 
+/// Returns the terms of `time` in microseconds.
+static llvm::json::Object termsToJSON(const KernelTime &time) {
+  return llvm::json::Object{{"memory", time.memory * 1e6},
+                            {"l2", time.l2 * 1e6},
+                            {"tensor", time.tensor * 1e6},
+                            {"issue", time.issue * 1e6},
+                            {"latency", time.latency * 1e6}};
+}
+
 static llvm::json::Value timeToJSON(const std::optional<KernelTime> &time) {
   if (!time)
     return nullptr;
   return llvm::json::Object{{"total", time->getTotal() * 1e6},
                             {"floor", time->getFloor() * 1e6},
                             {"bound", time->getBound()},
-                            {"memory", time->memory * 1e6},
-                            {"l2", time->l2 * 1e6},
-                            {"tensor", time->tensor * 1e6},
-                            {"issue", time->issue * 1e6},
-                            {"latency", time->latency * 1e6}};
+                            {"terms", termsToJSON(*time)},
+                            {"lost", termsToJSON(time->getLosses())}};
 }
 
 llvm::json::Array fp8::kernelsToJSON(const std::vector<StepRecord> &steps) {

@@ -6,7 +6,7 @@
 // (lib/Conversion/FP8ToGPU/FIGURES.md, "On an H100"). Each is predicted with constants that are fitted to all
 // others. The steps of a GPT are in test/python/tools/test_predict.py.
 
-#include "fp8/Analysis/KernelTime.h"
+#include "fp8/Dialect/FP8/IR/KernelTime.h"
 #include "../../lib/Conversion/FP8ToGPU/Matmul/MatmulConfig.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
@@ -228,6 +228,10 @@ TEST(KernelTimeTest, AKernelIsBoundByItsLongestTerm) {
   time.issue = 1.5; // behind the tensor cores
   EXPECT_EQ(time.getTotal(), 3.5);
   EXPECT_EQ(time.getBound(), "tensor");
+  time.matmulFloor = 1.75;
+  EXPECT_EQ(time.getBound(), "issue");
+  EXPECT_EQ(time.getLosses().issue, 1.5);
+  EXPECT_EQ(time.getLosses().tensor, 0.25);
   time.latency = 4;
   EXPECT_EQ(time.getTotal(), 7.5);
   EXPECT_EQ(time.getBound(), "latency");

@@ -2,7 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The command line of `fp8-bench compile`, `step`, `products`, `recipes`, `collectives`,
-`checkpoint`, `kernels`, `python` and `attention`; the program fp8-bench starts it."""
+`checkpoint`, `kernels`, `predict`, `python` and `attention`; the program fp8-bench starts it."""
 
 import argparse
 import os
@@ -22,6 +22,7 @@ import compile_time  # noqa: E402
 import kernels  # noqa: E402
 import package  # noqa: E402
 import peers  # noqa: E402
+import predict  # noqa: E402
 import product_speed  # noqa: E402
 import recipes  # noqa: E402
 import results  # noqa: E402
@@ -41,7 +42,10 @@ KERNELS_EXAMPLE = """examples:
   fp8-bench kernels python/examples/gpt/gpt.mlir --target=sm_89,sm_90a
   fp8-bench kernels step.mlir --no-run --target=sm_100a --kernels=.
 """
-
+PREDICT_EXAMPLE = """examples:
+  fp8-bench predict python/examples/gpt/gpt.mlir --target=sm_90a,sm_100a
+  fp8-bench predict step.mlir --recipe=block --option=--attention=written --kernels=30
+"""
 RECIPES_EXAMPLE = """examples:
   fp8-bench recipes --plot=losses.png
   fp8-bench recipes --steps=100 --variants='row|block' --variant='mine=--recipe=block --keep=h0'
@@ -65,6 +69,7 @@ ALONE = {
     "checkpoint": (checkpoint, CHECKPOINT_EXAMPLE),
     "collectives": (collectives, COLLECTIVES_EXAMPLE),
     "kernels": (kernels, KERNELS_EXAMPLE),
+    "predict": (predict, PREDICT_EXAMPLE),
     "recipes": (recipes, RECIPES_EXAMPLE),
     "python": (package, PYTHON_EXAMPLE),
 }

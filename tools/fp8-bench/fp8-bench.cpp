@@ -29,6 +29,7 @@ cl::SubCommand compile("compile", "how fast the compiler is, beside XLA");
 cl::SubCommand step("step", "how fast training steps are, beside XLA and PyTorch");
 cl::SubCommand products("products", "how fast matrix products are, by shape, beside XLA and PyTorch");
 cl::SubCommand kernels("kernels", "registers and traffic of a program's GPU kernels, without a GPU");
+cl::SubCommand predict("predict", "the time of a step on a GPU, predicted without one, and where it goes");
 cl::SubCommand collectives("collectives", "how fast ranks reduce, beside MPI_Allreduce");
 cl::SubCommand python("python", "the Python package beside jax.jit: calls and training steps");
 cl::SubCommand attention("attention", "training steps with attention beside PyTorch: times and memory");
@@ -45,7 +46,8 @@ cl::extrahelp examples(
     "time, so that other programs on the machine matter little. Kernels: y = max(a x + y, 0) in f32, one\n"
     "element a thread, and the cast of four f32 by a scale to E4M3, with and without checks.\n"
     "Behind them seconds for a product of matrices in E4M3 by wgmma, which is compared first.\n"
-    "\nfp8-bench compile, step, products, recipes, collectives, checkpoint, kernels, python and attention "
+    "\nfp8-bench compile, step, products, recipes, collectives, checkpoint, kernels, predict, python and "
+    "attention "
     "explain their own options: fp8-bench step --help\n");
 
 /// Unregisters the options of LLVM's libraries, so that only ours are valid.
@@ -84,7 +86,7 @@ int runPython(int argc, char **argv) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   if (argc > 1 && llvm::is_contained({"compile", "step", "products", "recipes", "collectives", "checkpoint",
-                                      "kernels", "python", "attention"},
+                                      "kernels", "predict", "python", "attention"},
                                      llvm::StringRef(argv[1])))
     return runPython(argc, argv);
   dropForeignOptions();
@@ -92,7 +94,7 @@ int main(int argc, char **argv) {
     return 1;
   if (!emulator) {
     llvm::errs() << "fp8-bench: error: say what to measure: fp8-bench compile, step, products, recipes, "
-                    "collectives, checkpoint, kernels, python, attention or emulator; see --help\n";
+                    "collectives, checkpoint, kernels, predict, python, attention or emulator; see --help\n";
     return 1;
   }
   fp8bench::benchEmulator(threads, seconds);

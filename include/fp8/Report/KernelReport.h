@@ -3,12 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The part of the report about the kernels of a step on a GPU: what they cost, and how long they are
-// predicted to take (fp8/Analysis/KernelTime.h).
+// predicted to take (fp8/Dialect/FP8/IR/KernelTime.h).
 
 #ifndef FP8_REPORT_KERNELREPORT_H
 #define FP8_REPORT_KERNELREPORT_H
 
-#include "fp8/Analysis/KernelTime.h"
+#include "fp8/Dialect/FP8/IR/KernelTime.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 
@@ -44,7 +44,8 @@ std::vector<StepRecord> collectKernels(mlir::ModuleOp module);
 
 /// Returns [{entry, launches, unknown_launches, microseconds, gap_microseconds, floor_microseconds, kernels:
 /// [{name, kind, sites, launches, read, written, operations, microseconds}, …]}, …]. `microseconds` of a
-/// kernel are those of one launch: null, or {total, floor, bound, memory, l2, tensor, issue, latency}.
+/// kernel are those of one launch: null, or {total, floor, bound, terms, lost}; the last two have memory, l2,
+/// tensor, issue and latency.
 llvm::json::Array kernelsToJSON(const std::vector<StepRecord> &steps);
 
 } // namespace fp8

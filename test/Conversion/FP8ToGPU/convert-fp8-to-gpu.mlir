@@ -8,7 +8,9 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
   // CHECK-LABEL: func.func @shared
   // CHECK: gpu.launch_func @kernels::@[[$PRODUCT:kernel_product_fprop_fc1]] blocks in (%c2, %c1, %c1) threads in (%c256, %c1, %c1)
   // Read: 100 * 80 and 136 * 80 bytes, and the scale, once; written: 100 * 136 of bf16.
-  // CHECK-SAME: fp8.kernel_cost = {read = 18884 : i64, written = 27200 : i64}, fp8.kernel_site = "fc1"
+  // One tile of 128 x 128, of two stages of 64 bytes. Clocks: of tensor cores, the L2 cache, sums of parts, the epilogue, and the
+  // multiply-adds on all multiprocessors.
+  // CHECK-SAME: fp8.kernel_cost = {clocks = array<i64: 2495, 0, 0, 5849, 7>, read = 18884 : i64, written = 27200 : i64}, fp8.kernel_site = "fc1"
   // CHECK-SAME: fp8.matmuls = [{code = "mma.sync.m16n8k32 e4m3
   // CHECK: gpu.launch_func @kernels::@[[$PRODUCT]] blocks in (%c4, %c1, %c1)
   func.func @shared(%a: memref<100x80xf8E4M3FN>, %b: memref<136x80xf8E5M2>, %c: memref<256x80xf8E5M2>, %s: memref<f32>,

@@ -192,7 +192,7 @@ def test_bf16_values_are_the_upper_halves_of_f32(tmp_path):
         (["products", "--json=/nowhere/at/all.json"], "argument --json: there is no folder /nowhere/at; see fp8-bench products --help"),
         (["step", "--jax-python=/nowhere/python"], "--jax-python=/nowhere/python: there is no such file"),
         (["step", "--bin=/nowhere"], "fp8-compile does not run: No such file or directory: /nowhere/fp8-compile"),
-        ([], "say what to measure: fp8-bench compile, step, products, recipes, collectives, checkpoint, kernels, python, attention or emulator; see --help"),
+        ([], "say what to measure: fp8-bench compile, step, products, recipes, collectives, checkpoint, kernels, predict, python, attention or emulator; see --help"),
     ],
 )
 def test_wrong_command_line_is_one_sentence(bench, arguments, sentence):
@@ -200,7 +200,7 @@ def test_wrong_command_line_is_one_sentence(bench, arguments, sentence):
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"fp8-bench: error: {sentence}\n")
 
 
-@pytest.mark.parametrize("benchmark", ["compile", "step", "products", "kernels", "checkpoint", "python", "attention"])
+@pytest.mark.parametrize("benchmark", ["compile", "step", "products", "kernels", "predict", "checkpoint", "python", "attention"])
 def test_help_teaches(bench, benchmark):
     done = bench(benchmark, "--help")
     assert done.returncode == 0 and done.stdout.startswith(f"usage: fp8-bench {benchmark}") and "examples:" in done.stdout

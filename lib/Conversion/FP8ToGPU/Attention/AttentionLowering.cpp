@@ -6,6 +6,7 @@
 
 #include "AttentionLowering.h"
 #include "AttentionKernel.h"
+#include "fp8/Dialect/FP8/IR/KernelTime.h"
 #include "fp8/Dialect/FP8/IR/Marks.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -93,6 +94,52 @@ static ArrayAttr markMatmuls(const AttentionView &view, StringRef code, ArrayRef
   return builder.getArrayAttr(marks);
 }
 
+/// Returns the steps of streamed rows that all blocks of own rows of one head take together. Limits that
+/// depend on an input count as if they held.
+static int64_t countSteps(const AttentionView &view, const AttentionPlan &plan, int64_t own,
+                          int64_t streamed) {
+  std::optional<int64_t> from = view.firstSeen, to = view.endSeen;
+  if (plan.isTransposed) { // key j is seen by query i where i + firstSeen <= j < i + endSeen
+    from = view.endSeen ? std::optional(1 - *view.endSeen) : std::nullopt;
+    to = view.firstSeen ? std::optional(1 - *view.firstSeen) : std::nullopt;
+  }
+  int64_t steps = 0;
+  for (int64_t first = 0; first < own; first += plan.countRows()) {
+    int64_t last = std::min(own, first + plan.countRows()) - 1;
+    int64_t start = from ? std::max<int64_t>(0, first + *from) : 0;
+    int64_t end = to ? std::min(streamed, last + *to) : streamed;
+    if (start < end)
+      steps += llvm::divideCeil(end, plan.step) - start / plan.step;
+  }
+  return steps;
+}
+
+/// Adds the clocks of a plan to the cost of its launch, if all sizes are known.
+static void addAttentionClocks(gpu::LaunchFuncOp launch, const Chip &chip, const AttentionView &view,
+                               const AttentionPlan &plan) {
+  if (!llvm::all_of(view.sizes, [](const KernelNumber &size) { return size.isKnown(); }))
+    return;
+  int64_t blocks = 1, sums = 1;
+  for (unsigned dim : plan.gridDims)
+    blocks *= view.sizes[dim].known;
+  for (unsigned dim : plan.loopDims)
+    sums *= view.sizes[dim].known;
+  int64_t queries = view.sizes[view.queries].known, keys = view.sizes[view.keys].known;
+  int64_t own = plan.isTransposed ? keys : queries, streamed = plan.isTransposed ? queries : keys;
+  AttentionWork work;
+  work.steps = blocks * sums * countSteps(view, plan, own, streamed);
+  work.blocks = blocks * llvm::divideCeil(own, plan.countRows());
+  if (plan.isOfScores)
+    work.blocks *= llvm::divideCeil(streamed, plan.step);
+  work.rows = plan.countRows();
+  work.stepRows = plan.step;
+  work.matmuls = static_cast<int64_t>(plan.own.size() + (plan.isOfScores ? 0 : plan.results.size()));
+  work.headElements = (view.sizes[view.depth].known + view.sizes[view.width].known) / 2;
+  KernelCost cost = getKernelCost(launch);
+  cost.matmul = countAttentionClocks(chip, work);
+  setKernelCost(launch, cost);
+}
+
 /// Builds and launches the kernel of a plan. `matmuls`: the numbers of those that it stands for in the
 /// report.
 static void launchPlan(OpBuilder &builder, AttentionView &view, AttentionPlan plan, StringRef name,
@@ -127,6 +174,7 @@ static void launchPlan(OpBuilder &builder, AttentionView &view, AttentionPlan pl
     blocks = builder.createOrFold<arith::MulIOp>(loc, blocks, view.hostSizes[dim]);
   auto launch = launchKernel(builder, loc, kernel, blocks, arguments.operands);
   markLaunch(launch, siteName, markMatmuls(view, spec.instruction, matmuls));
+  addAttentionClocks(launch, context.chip, view, plan);
 }
 
 /// Tells which operands are copied to shared memory element by element.

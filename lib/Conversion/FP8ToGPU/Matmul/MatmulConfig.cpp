@@ -5,7 +5,7 @@
 // Chooses the kernel for a matmul.
 
 #include "MatmulConfig.h"
-#include "fp8/Analysis/KernelTime.h"
+#include "fp8/Dialect/FP8/IR/KernelTime.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"

@@ -14,7 +14,7 @@
 
 namespace fp8 {
 
-/// Clocks of a matmul's kernel on its busiest multiprocessor, as fp8/Analysis/KernelTime.h counts them.
+/// Clocks of a matmul's kernel on its busiest multiprocessor, as fp8/Dialect/FP8/IR/KernelTime.h counts them.
 struct MatmulClocks {
   int64_t tensor = 0;  ///< of the tensor cores
   int64_t l2 = 0;      ///< in which the L2 cache delivers the operands
@@ -31,7 +31,7 @@ struct KernelCost {
   /// Floating-point operations: two for a fused multiply-add, one for any other operation or
   /// function; none for constants, casts, comparisons and selections.
   std::optional<int64_t> operations;
-  /// Of the matmul that a kernel for a GPU computes, if it is one of static sizes.
+  /// Of the matmul, or of attention, that a kernel for a GPU computes, if its sizes are static.
   std::optional<MatmulClocks> matmul = {};
 
   /// Returns the cost of both, of code without matmuls; a count that is unknown of one is unknown of the sum.

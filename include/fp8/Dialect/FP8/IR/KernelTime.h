@@ -12,8 +12,8 @@
 // epilogue: `latency` is what epilogues take. The choice of tiles counts the clocks of a stage by the same
 // function.
 
-#ifndef FP8_ANALYSIS_KERNELTIME_H
-#define FP8_ANALYSIS_KERNELTIME_H
+#ifndef FP8_DIALECT_FP8_IR_KERNELTIME_H
+#define FP8_DIALECT_FP8_IR_KERNELTIME_H
 
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "fp8/Dialect/FP8/IR/KernelCost.h"
@@ -32,6 +32,10 @@ struct TimeCalibration {
   /// Instructions of a thread per element and part of K that has a scale of its own. Other sums of parts take
   /// one, an addition.
   double scaledPartInstructions = 4.57;
+  /// Instructions of a thread per score and matmul of attention: 9.2 to 17.0 for two to four matmuls, as the
+  /// emulator counts on sm_90a (FIGURES.md, "Attention", 4,096 tokens). No time of these kernels was
+  /// measured.
+  double attentionInstructions = 4.2;
   /// The share of the memory's rate that matmuls reach: a copy's, 2,950 to 3,000 GB/s of 3,350.
   double copyShare = 0.888;
   /// That of casts: the mean of 2,220 to 2,780 and 2,460 to 3,010 GB/s.
@@ -59,6 +63,15 @@ struct MatmulWork {
   bool hasRowScales = false;   ///< whether rows and columns of the result have scales
 };
 
+/// A kernel of attention: blocks with own rows, each of which multiplies with the streamed rows that it sees.
+struct AttentionWork {
+  int64_t blocks;         ///< of threads
+  int64_t steps;          ///< in which all blocks together take streamed rows
+  int64_t rows, stepRows; ///< own rows of a block, streamed rows of a step
+  int64_t matmuls;        ///< that have a multiply-add for each score and element of a head
+  int64_t headElements;   ///< of 16 bits
+};
+
 /// Clocks of a multiprocessor for one stage of a tile, at the chip's rates.
 struct StageClocks {
   double tensor, l2; ///< l2 is 0 where the chip's rate is not known
@@ -75,6 +88,10 @@ StageClocks countStageClocks(const Chip &chip, int64_t rows, int64_t columns, in
 MatmulClocks countMatmulClocks(const Chip &chip, const MatmulWork &work,
                                const TimeCalibration &calibration = {});
 
+/// Returns the clocks of each multiprocessor for a kernel of attention.
+MatmulClocks countAttentionClocks(const Chip &chip, const AttentionWork &work,
+                                  const TimeCalibration &calibration = {});
+
 /// Seconds of one launch, by what bounds it.
 struct KernelTime {
   double memory = 0, l2 = 0, tensor = 0, issue = 0, latency = 0;
@@ -85,9 +102,10 @@ struct KernelTime {
   double getLoop() const { return std::max({memory, l2, tensor + issue}); }
   double getTotal() const { return getLoop() + latency; }
   double getFloor() const { return std::max(matmulFloor, memoryFloor); }
-  /// Returns the name of the term that the time is lost to: "latency" if it is the longer part of the time,
-  /// else the longest of "memory", "L2" and the sum of "tensor" and "issue", which the longer of the two
-  /// names.
+  /// Returns the seconds above the floor by the terms that they are lost to: all of `latency`, all of `issue`
+  /// behind tensor cores, and the rest to the longest term.
+  KernelTime getLosses() const;
+  /// Returns the name of the term that most time is lost to: "memory", "L2", "tensor", "issue" or "latency".
   llvm::StringRef getBound() const;
 };
 
@@ -98,4 +116,4 @@ std::optional<KernelTime> predictKernel(const Chip &chip, llvm::StringRef kind, 
 
 } // namespace fp8
 
-#endif // FP8_ANALYSIS_KERNELTIME_H
+#endif // FP8_DIALECT_FP8_IR_KERNELTIME_H

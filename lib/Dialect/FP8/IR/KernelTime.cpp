@@ -4,7 +4,7 @@
 //
 // The model of the time of a kernel.
 
-#include "fp8/Analysis/KernelTime.h"
+#include "fp8/Dialect/FP8/IR/KernelTime.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -65,15 +65,48 @@ MatmulClocks fp8::countMatmulClocks(const Chip &chip, const MatmulWork &work,
   return clocks;
 }
 
+MatmulClocks fp8::countAttentionClocks(const Chip &chip, const AttentionWork &work,
+                                       const TimeCalibration &calibration) {
+  // Blocks differ in their rows, and those that end early make room for others.
+  auto busy = static_cast<double>(std::min(chip.multiprocessors, work.blocks));
+  double scores = static_cast<double>(work.rows * work.stepRows) * static_cast<double>(work.steps);
+  auto matmuls = static_cast<double>(work.matmuls);
+  double products = scores * matmuls * static_cast<double>(work.headElements);
+  double streamed = static_cast<double>(work.stepRows * work.headElements * 2 * 2); // two tensors
+  double rate = static_cast<double>(chip.halfRate);
+  auto round = [](double clocks) { return static_cast<int64_t>(std::llround(clocks)); };
+  MatmulClocks clocks;
+  clocks.tensor = round(products / rate / calibration.tensorShare / busy);
+  if (chip.l2BytesPerClock > 0)
+    clocks.l2 = round(static_cast<double>(work.steps) * streamed / chip.l2BytesPerClock / busy);
+  clocks.issue = round(scores * matmuls * calibration.attentionInstructions / kThreadsPerClock / busy);
+  clocks.floor = round(products / rate / static_cast<double>(chip.multiprocessors));
+  return clocks;
+}
+
+KernelTime KernelTime::getLosses() const {
+  KernelTime lost;
+  double loop = getLoop(), above = std::max(0.0, loop - getFloor());
+  lost.latency = latency;
+  if (loop == memory) {
+    lost.memory = above;
+  } else if (loop == l2) {
+    lost.l2 = above;
+  } else {
+    lost.issue = std::min(issue, above);
+    lost.tensor = above - lost.issue;
+  }
+  return lost;
+}
+
 StringRef KernelTime::getBound() const {
-  double loop = getLoop();
-  if (latency > loop)
-    return "latency";
-  if (loop == memory)
-    return "memory";
-  if (loop == l2)
-    return "L2";
-  return tensor >= issue ? "tensor" : "issue";
+  KernelTime lost = getLosses();
+  std::pair<double, StringRef> terms[] = {{lost.memory, "memory"},
+                                          {lost.l2, "L2"},
+                                          {lost.tensor, "tensor"},
+                                          {lost.issue, "issue"},
+                                          {lost.latency, "latency"}};
+  return llvm::max_element(terms, llvm::less_first())->second;
 }
 
 /// Returns the share of the memory's rate that kernels of `kind` reach.
@@ -88,7 +121,6 @@ std::optional<KernelTime> fp8::predictKernel(const Chip &chip, StringRef kind, c
   if (!cost.read || !cost.written)
     return std::nullopt;
   double perClock = 1 / (static_cast<double>(chip.clockMHz) * 1e6);
-  auto multiprocessors = static_cast<double>(chip.multiprocessors);
   double moved =
       static_cast<double>(*cost.read + *cost.written) / (static_cast<double>(chip.memoryGBs) * 1e9);
   KernelTime time;
@@ -101,14 +133,8 @@ std::optional<KernelTime> fp8::predictKernel(const Chip &chip, StringRef kind, c
     time.latency = static_cast<double>(cost.matmul->latency) * perClock;
     time.matmulFloor = static_cast<double>(cost.matmul->floor) * perClock;
   } else if (cost.operations) {
-    // The kernels of attention multiply 16-bit operands, two operations in a multiply-add.
-    auto operations = static_cast<double>(*cost.operations);
-    if (kind == "attention") {
-      time.matmulFloor = operations / 2 / static_cast<double>(chip.halfRate) / multiprocessors * perClock;
-      time.tensor = time.matmulFloor / calibration.tensorShare;
-    } else {
-      time.issue = operations / kThreadsPerClock / multiprocessors * perClock;
-    }
+    auto threads = kThreadsPerClock * static_cast<double>(chip.multiprocessors);
+    time.issue = static_cast<double>(*cost.operations) / threads * perClock;
   }
   return time;
 }
