@@ -45,7 +45,6 @@ void fp8::addMissingRegistrations(MLIRContext &context) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-
 /// One compilation, from a program to its artifact, report and manifest.
 class Compilation {
 public:
@@ -72,7 +71,6 @@ private:
   StringRef recipeText;
   TargetBackendInterface backend;
 };
-
 } // namespace
 
 /// Runs the passes of a stage. The IR is verified after the stage, not after each of about ten passes,

@@ -5,11 +5,11 @@
 // Chooses the kernel for a matmul.
 
 #include "MatmulConfig.h"
-#include "fp8/Dialect/FP8/IR/KernelTime.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "fp8/Dialect/FP8/IR/GroupedMatmulSupport.h"
+#include "fp8/Dialect/FP8/IR/KernelTime.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/MathExtras.h"

@@ -60,8 +60,8 @@ std::optional<mlir::FailureOr<MatmulConfig>> findPlainConfig(const Chip &chip, m
 std::optional<mlir::FailureOr<MatmulConfig>> findGroupedConfig(const Chip &chip, mlir::Operation *op);
 
 /// Adds to the cost of `launch` the clocks of `matmul` by the kernel `config`, if its sizes are known
-/// (fp8/Dialect/FP8/IR/KernelTime.h); `inParts`: whether the kernel adds split sums part by part. The rows of all
-/// groups of a grouped matmul count as those of one.
+/// (fp8/Dialect/FP8/IR/KernelTime.h); `inParts`: whether the kernel adds split sums part by part. The rows of
+/// all groups of a grouped matmul count as those of one.
 void addMatmulClocks(mlir::gpu::LaunchFuncOp launch, const Chip &chip, const MatmulView &matmul,
                      const MatmulConfig &config, bool inParts);
 

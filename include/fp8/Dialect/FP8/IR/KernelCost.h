@@ -20,7 +20,7 @@ struct MatmulClocks {
   int64_t l2 = 0;      ///< in which the L2 cache delivers the operands
   int64_t issue = 0;   ///< of other instructions in the loop
   int64_t latency = 0; ///< of the epilogues
-  /// Those of its multiply-adds at the chip's rate, on all multiprocessors alike.
+  /// Its multiply-adds at the chip's rate, on all multiprocessors alike.
   int64_t floor = 0;
 };
 
