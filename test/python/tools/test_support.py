@@ -132,20 +132,36 @@ def test_auto_takes_the_finest_scales_of_the_fast_recipes(support, step, target)
 
 # Elements that share a scale; reads of a bf16 tensor by the casts of both directions.
 CASTS = {"delayed": (4096**2, 1), "current": (4096**2, 2), "row": (4096, 2), "block": (128, 1), "mxfp8": (32, 1)}
-# Multiply-adds of FP8 per second and bytes per second.
-MACHINES = {"sm_89": (1024 * 142 * 2.505e9, 960e9), "sm_90a": (4096 * 132 * 1.83e9, 3350e9),
-            "sm_100a": (8192 * 148 * 1.85e9, 8000e9), "sm_120a": (1024 * 170 * 2.407e9, 1792e9)}
+# Bytes per second, by data sheets, and the share of them that casts of an H100 reach (KernelTime.h).
+MEMORY = {"sm_89": 960e9, "sm_90a": 3350e9, "sm_100a": 8000e9, "sm_120a": 1792e9}
+CAST_SHARE = 0.776
+# TFLOP/s of fprop, dgrad and wgrad of 4096 x 4096 x 4096 on an H100 (lib/Conversion/FP8ToGPU/FIGURES.md).
+MEASURED = {"delayed": (1164, 1014, 1024), "current": (1164, 1014, 1024), "row": (1035, 897, 899), "block": (701, 713, 644)}
 
 
-@pytest.mark.parametrize("target", MACHINES)
-def test_the_cost_of_current_and_delayed_scaling(step, target):
-    """Three products at the rate of the tensor cores, and the casts of three tensors at that of memory."""
+def count_cast_microseconds(target, recipe):
+    """Casts of three tensors at the rate of memory."""
+    _, reads = CASTS[recipe]
+    return 3 * 4096**2 * (2 * reads + 2) / (MEMORY[target] * CAST_SHARE) * 1e6
+
+
+@pytest.mark.parametrize("target", MEMORY)
+def test_current_and_delayed_scaling_differ_in_what_casts_read(step, target):
     weighed, _ = weigh(step, target)
-    rate, memory = MACHINES[target]
-    for recipe in ("delayed", "current"):
-        _, reads = CASTS[recipe]
-        seconds = 3 * 4096**3 / rate + 3 * 4096**2 * (2 * reads + 2) / memory
-        assert abs(float(weighed[recipe].split()[0]) - seconds * 1e6) < 0.1 + 1e-6 * seconds
+    current, delayed = (float(weighed[recipe].split()[0]) for recipe in ("current", "delayed"))
+    # Both numbers have one decimal.
+    assert abs(current - delayed - count_cast_microseconds(target, "current") + count_cast_microseconds(target, "delayed")) <= 0.11
+
+
+def test_auto_weighs_recipes_as_an_h100_measured_them(step):
+    weighed, _ = weigh(step, "sm_90a")
+    measured = {recipe: sum(2 * 4096**3 / rate / 1e6 for rate in rates) + count_cast_microseconds("sm_90a", recipe)
+                for recipe, rates in MEASURED.items()}
+    for recipe, microseconds in measured.items():
+        # The worst error of one of these products is 9 %.
+        assert abs(float(weighed[recipe].split()[0]) / microseconds - 1) < 0.09, recipe
+    # A scale per block takes 45 % longer than delayed scaling, current scaling 9 %.
+    assert [recipe for recipe, line in weighed.items() if line.endswith("; chosen")] == ["current"]
 
 
 def test_auto_refuses_parameters_that_its_recipe_lacks(step):

@@ -48,9 +48,10 @@ MatmulProblem fp8::describeProblem(const MatmulView &matmul) {
 static bool isAtMost(int64_t size, int64_t limit) { return !ShapedType::isDynamic(size) && size <= limit; }
 
 /// The widest tile of mma.sync: two sums per element, packed scales, or sums over rows would take more than
-/// half of the registers with 128 columns.
+/// half of the registers with twice as many columns.
 static int64_t getWidestMmaTile(const MatmulProblem &problem) {
-  return problem.split || problem.scales == ScalesAlongK::packed || problem.hasSums ? 64 : 128;
+  return getWidestTile(MatmulFamily::mma, problem.split || problem.hasSums,
+                       problem.scales == ScalesAlongK::packed);
 }
 
 /// Two blocks of 256 threads share a multiprocessor: three stages of 16 KiB each, or twice as many of half as
@@ -86,11 +87,8 @@ static int64_t getNarrowestTile(const MatmulProblem &problem) {
   return problem.scales == ScalesAlongK::packed ? 64 : 16;
 }
 
-/// The widest one: sums of parts take as many registers as the sums; tensor memory has to hold packed scales
-/// too.
-static int64_t getWidestTile(const Chip &chip, const MatmulProblem &problem) {
-  bool hasParts = problem.split && chip.family == MatmulFamily::wgmma;
-  return hasParts || problem.scales != ScalesAlongK::none ? 128 : 256;
+static int64_t getWidestWideTile(const Chip &chip, const MatmulProblem &problem) {
+  return getWidestTile(chip.family, problem.split, problem.scales != ScalesAlongK::none);
 }
 
 /// The bytes in a stage of the scales along K: a word for each row, or wide kernels' packed ones, tile by
@@ -112,7 +110,7 @@ static int64_t countStages(const Chip &chip, const MatmulConfig &config, ScalesA
 
 /// The widest tile of the fastest.
 static MatmulConfig chooseWide(const Chip &chip, const MatmulProblem &problem) {
-  int64_t widest = getWidestTile(chip, problem);
+  int64_t widest = getWidestWideTile(chip, problem);
   MatmulConfig best{chip.family, kWideTileM, widest, kWideTileKBytes, /*stages=*/0};
   double fewest = countWideClocks(chip, problem, widest, /*isSwapped=*/false);
   for (bool isSwapped : {false, true}) {
@@ -199,7 +197,7 @@ private:
     }
     if (int64_t columns = given.getTileN()) {
       int64_t narrowest = isMma ? 64 : getNarrowestTile(problem);
-      int64_t widest = isMma ? getWidestMmaTile(problem) : getWidestTile(chip, problem);
+      int64_t widest = isMma ? getWidestMmaTile(problem) : getWidestWideTile(chip, problem);
       if (columns < narrowest || columns > widest || !llvm::isPowerOf2_64(columns))
         return refuse("tile_n = " + Twine(columns) + ", which must be a power of two from " +
                       Twine(narrowest) + " to " + Twine(widest) + ",");

@@ -7,6 +7,7 @@
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "Recipes/RecipeParts.h"
 #include "fp8/Dialect/FP8/IR/GroupedMatmulSupport.h"
+#include "fp8/Dialect/FP8/IR/KernelTime.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -61,6 +62,12 @@ static StringRef nameElement(Type type) {
 
 MatmulFamily fp8::getBlockFamily(const Chip &chip, int64_t extent) {
   return extent == 128 ? chip.family : MatmulFamily::mma;
+}
+
+int64_t fp8::getWidestTile(MatmulFamily family, bool hasParts, bool hasScalesAlongK) {
+  int64_t widest = family == MatmulFamily::mma ? 128 : 256;
+  // The sums of tcgen05 are in tensor memory, and need no parts.
+  return hasScalesAlongK || (hasParts && family != MatmulFamily::tcgen05) ? widest / 2 : widest;
 }
 
 std::string fp8::nameInstruction(const Chip &chip, MatmulFamily family, Type lhs, Type rhs, const Twine &m,
@@ -146,31 +153,50 @@ MatmulSupport ChipAttr::describeMatmul(RecipeAttrInterface recipe, Role role) co
   return describeMatmulOf(*this, getChip(*this).family, recipe, role);
 }
 
-/// FP32 multiply-adds that a multiprocessor starts per clock.
-static constexpr double kFMARate = 128;
+/// The M, N and K of the matmul whose rate is asked for.
+static constexpr int64_t kComparedSize = 4096;
 
-/// Returns the f32 operations of `split` sums per element of the result and 128 of K: an addition, or a
-/// matmul and an addition where each part has scales of its own. The sums of tcgen05 need no parts without
-/// scales.
-static double countPartOperations(const Chip &chip, RecipeAttrInterface recipe, Role role) {
-  if (!recipe || recipe.getAccumulation(role) != Accumulation::split)
-    return 0;
-  SmallVector<int64_t> block = recipe.getBlockShape(getOperandKinds(role).first, {false, true});
-  if (!block.empty() && block.back() != 0 && recipe.getScaleType().isF32())
-    return 2 * 128.0 / static_cast<double>(block.back());
-  return chip.family == MatmulFamily::tcgen05 ? 0 : 1;
+/// Describes a matmul of that size by the kernels of the chip, in the widest tiles.
+static MatmulWork describeWork(const Chip &chip, RecipeAttrInterface recipe, Role role) {
+  MatmulWork work{1,
+                  kComparedSize,
+                  kComparedSize,
+                  kComparedSize,
+                  /*elementBytes=*/recipe ? 1 : 2,
+                  /*usesTensorCores=*/true,
+                  /*tileM=*/128,
+                  /*tileN=*/0,
+                  /*tileKBytes=*/128};
+  MatmulFamily family = chip.family;
+  bool hasScalesAlongK = false;
+  if (recipe) {
+    SmallVector<int64_t> block = recipe.getBlockShape(getOperandKinds(role).first, {false, true});
+    hasScalesAlongK = !block.empty() && block.back() != 0;
+    work.hasRowScales = !block.empty() && !hasScalesAlongK;
+    work.hasScaledParts = hasScalesAlongK && recipe.getScaleType().isF32();
+    if (work.hasScaledParts) {
+      family = getBlockFamily(chip, block.back());
+      work.part = block.back();
+    } else if (recipe.getAccumulation(role) == Accumulation::split && family != MatmulFamily::tcgen05) {
+      work.part = 128;
+    }
+  }
+  work.tileN = getWidestTile(family, work.part != 0, hasScalesAlongK);
+  return work;
 }
 
-/// The rate of the tensor cores, or that of the parts of sums beside them where it is
-/// lower.
+/// The rate by the model of kernels' times.
 double ChipAttr::getMatmulRate(RecipeAttrInterface recipe, Role role) const {
   const Chip &chip = getChip(*this);
-  double rate = recipe ? static_cast<double>(chip.fp8Rate) : static_cast<double>(chip.halfRate);
-  double clocksPerPart = std::max(128 / rate, countPartOperations(chip, recipe, role) / kFMARate);
-  return 128 / clocksPerPart * static_cast<double>(chip.multiprocessors * chip.clockMHz) * 1e6;
+  MatmulClocks clocks = countMatmulClocks(chip, describeWork(chip, recipe, role));
+  constexpr auto size = static_cast<double>(kComparedSize);
+  return size * size * size / clocks.getTotal() * static_cast<double>(chip.clockMHz) * 1e6;
 }
 
-double ChipAttr::getMemoryRate() const { return static_cast<double>(getChip(*this).memoryGBs) * 1e9; }
+/// The rate of casts by the same model.
+double ChipAttr::getMemoryRate() const {
+  return static_cast<double>(getChip(*this).memoryGBs) * 1e9 * TimeCalibration().castShare;
+}
 
 /// A row's temporaries are in the registers of a block, 64 of each of 1,024 threads.
 int64_t ChipAttr::getMaxRowBytes() const { return 256 * 1024; }

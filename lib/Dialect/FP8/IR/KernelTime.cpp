@@ -36,6 +36,14 @@ static double getRate(const Chip &chip, const MatmulWork &work) {
   }
 }
 
+/// Returns the instructions of a thread per element and part of K.
+static double countPartInstructions(const Chip &chip, const MatmulWork &work,
+                                    const TimeCalibration &calibration) {
+  if (!work.hasScaledParts)
+    return 1;
+  return chip.family == MatmulFamily::wgmma ? calibration.scaledPartInstructions : 2;
+}
+
 MatmulClocks fp8::countMatmulClocks(const Chip &chip, const MatmulWork &work,
                                     const TimeCalibration &calibration) {
   int64_t rows = work.isSwapped ? work.n : work.m, columns = work.isSwapped ? work.m : work.n;
@@ -49,7 +57,7 @@ MatmulClocks fp8::countMatmulClocks(const Chip &chip, const MatmulWork &work,
   double instructions = 0;
   if (work.part != 0)
     instructions = static_cast<double>(llvm::divideCeil(work.k, work.part)) *
-                   (work.hasScaledParts ? calibration.scaledPartInstructions : 1);
+                   countPartInstructions(chip, work, calibration);
   double epilogue = calibration.epilogueClocks + (work.hasRowScales ? calibration.rowScaleClocks : 0);
   double loop = turns * stages * stage.tensor;
   double share = work.usesTensorCores ? calibration.tensorShare : 1;

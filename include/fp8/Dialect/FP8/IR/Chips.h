@@ -62,6 +62,10 @@ inline constexpr int64_t kSmallestBlock = 32;
 /// kernels of wgmma and tcgen05 have those of 128, which is what they load at a time.
 MatmulFamily getBlockFamily(const Chip &chip, int64_t extent);
 
+/// Returns the most columns that a tile of a matmul by kernels of `family` has: half as many where sums of
+/// parts take as many registers as the sums, or where tensor memory holds scales along K too.
+int64_t getWidestTile(MatmulFamily family, bool hasParts, bool hasScalesAlongK);
+
 /// Returns the name of the instruction that kernels of `family` multiply the two element types with on
 /// `chip`, as reports show it; `m` and `n` are the rows and columns that it computes, for families in which
 /// they vary. With `hasMXScales` it multiplies by E8M0 scales too.

@@ -10,6 +10,7 @@
 
 #include "fp8/Dialect/FP8/IR/Marks.h"
 #include "mlir/IR/Builders.h"
+#include <algorithm>
 #include <optional>
 
 namespace fp8 {
@@ -22,6 +23,9 @@ struct MatmulClocks {
   int64_t latency = 0; ///< of the epilogues
   /// Its multiply-adds at the chip's rate, on all multiprocessors alike.
   int64_t floor = 0;
+
+  /// Returns the clocks of the whole kernel, where its memory is fast enough.
+  double getTotal() const { return static_cast<double>(std::max(l2, tensor + issue) + latency); }
 };
 
 /// Unset where it depends on dynamic sizes, or is not counted.

@@ -29,8 +29,9 @@ struct TimeCalibration {
   double tensorShare = 0.821;
   /// Clocks of an epilogue per element of a tile, and those that a scale per row and column adds.
   double epilogueClocks = 0.357, rowScaleClocks = 0.277;
-  /// Instructions of a thread per element and part of K that has a scale of its own. Other sums of parts take
-  /// one, an addition.
+  /// Instructions of a thread per element and part of K that has a scale of its own, on chips of wgmma, whose
+  /// waits for the tensor cores are in it. Other chips, of which none was measured, count two: a
+  /// multiplication and an addition. Sums of parts without scales take one, an addition.
   double scaledPartInstructions = 4.57;
   /// Instructions of a thread per score and matmul of attention: 9.2 to 17.0 for two to four matmuls, as the
   /// emulator counts on sm_90a (FIGURES.md, "Attention", 4,096 tokens). No time of these kernels was
@@ -45,9 +46,8 @@ struct TimeCalibration {
   double loopShare = 0.403;
 };
 
-/// Seconds from the end of a kernel to the start of the next one in a graph, on every chip: 3.4 us for each
-/// kernel of 2.9 us, by "Getting Started with CUDA Graphs" (developer.nvidia.com/blog/cuda-graphs), on a
-/// V100.
+/// Seconds from the end of a kernel to the start of the next one in a graph, assumed for every chip: NVIDIA's
+/// "Getting Started with CUDA Graphs" has 3.4 us for each kernel of 2.9 us on a V100.
 inline constexpr double kLaunchGap = 0.5e-6;
 
 /// A matmul of static sizes, and its kernel.
