@@ -19,6 +19,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path += [str(ROOT / "tools/fp8-bench"), str(ROOT / "python/examples/gpt")]
 
+import attention_kernels  # noqa: E402
 import predict  # noqa: E402
 import product_speed  # noqa: E402
 from failure import Failure  # noqa: E402
@@ -104,6 +105,19 @@ def test_a_launch_in_a_loop_counts_as_often_as_it_runs(steps):
     (exp,) = (kernel for kernel in step["kernels"] if "exp" in kernel["name"])
     assert exp["launches"] == 5 and (exp["read"], exp["written"]) == (4 * 64 * 64, 4 * 64 * 64)
     assert exp["microseconds"]["floor"] == pytest.approx(8 * 64 * 64 / 3350e9 * 1e6)
+
+
+def test_attention_under_a_causal_mask_computes_the_tiles_that_see_keys(steps):
+    """One head of 4,096 tokens: tiles of 128 queries or keys, which see 1 to 32 such tiles under the mask and all 32 without."""
+    masks = [attention_kernels.Mask("full", None), attention_kernels.Mask("causal", 4096)]
+    full, causal = ({k["name"]: k["microseconds"]["terms"] for k in steps(attention_kernels.step(4096, 128, mask), "sm_90a")[0]["kernels"]
+                     if k["kind"] == "attention"} for mask in masks)
+    assert set(full) == set(causal) and len(full) == 3
+    for name in full:
+        assert causal[name]["tensor"] / full[name]["tensor"] == pytest.approx(sum(range(1, 33)) / 32**2, rel=1e-3)
+    # Two products of each score; 32 blocks leave the other multiprocessors idle; the share is that of KernelTime.h.
+    (output,) = (terms for name, terms in full.items() if "grad" not in name)
+    assert output["tensor"] == pytest.approx(2 * 4096**2 * 128 / 2048 / 32 / 0.821 / 1830, rel=1e-3)
 
 
 def test_a_table_and_a_last_line_for_each_chip(bench):
