@@ -214,7 +214,8 @@ def CountKernels : Pass<"fp8-count-kernels", "mlir::ModuleOp"> {
     on a call is its position in the list. Per call, `read` and `written` are the bytes of
     the buffers that the kernel accesses, each distinct byte once; `operations` are
     floating-point operations: two for a fused multiply-add, one for any other operation or
-    function. A number that depends on dynamic sizes is absent.
+    function. `clocks`, of a GPU's kernel for a matmul or attention, are those of KernelCost.h. A
+    number that depends on dynamic sizes is absent.
 
     Example:
     ```mlir

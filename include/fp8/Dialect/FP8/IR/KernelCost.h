@@ -2,8 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The bytes that one call or launch of a kernel moves, and its operations, for profiles; the attribute that
-// carries them to the list of kernels.
+// The bytes that one call or launch of a kernel moves, its operations and the clocks of its matmul, for
+// profiles and for predictions of its time (KernelTime.h); the attribute that carries them to the list of
+// kernels.
 
 #ifndef FP8_DIALECT_FP8_IR_KERNELCOST_H
 #define FP8_DIALECT_FP8_IR_KERNELCOST_H
