@@ -12,8 +12,9 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 using namespace fp8;
 
