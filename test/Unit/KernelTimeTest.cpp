@@ -14,6 +14,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 using namespace fp8;
@@ -89,15 +90,11 @@ std::vector<Product> listProducts() {
     for (unsigned size = 0; size < 3; ++size)
       for (unsigned role = 0; role < 3; ++role) {
         auto [m, n, k] = sizes[size];
-        // The gradient of x is [M, K], a sum over N; that of the weight [N, K], a sum over M.
-        Product product{Scaling(recipe),
-                        role,
-                        role == 2 ? n : m,
-                        role == 0 ? n : k,
-                        role == 0   ? k
-                        : role == 1 ? n
-                                    : m,
-                        teraflops[recipe][size][role]};
+        // y = x w is [M, N]; the gradient of x is [M, K], a sum over N; that of w [K, N], a sum over M.
+        const std::array<int64_t, 3> ofRole[] = {{m, n, k}, {m, k, n}, {k, n, m}};
+        Product product{Scaling(recipe), role,
+                        ofRole[role][0], ofRole[role][1],
+                        ofRole[role][2], teraflops[recipe][size][role]};
         product.work = describe(product);
         products.push_back(product);
       }
