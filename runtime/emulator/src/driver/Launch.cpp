@@ -167,8 +167,8 @@ static int functionAttribute(const KernelHandle &kernel, int which) {
     return int(kernel.code().frameBytes);
   case Registers:
     return int(kernel.code().registers);
+  // The architecture that the PTX is for, as in 89; programs choose their kernels by it.
   case PtxVersion:
-    return int(program.tree->version.first * 10 + program.tree->version.second);
   case BinaryVersion:
     return int(std::strtol(program.tree->target.c_str() + 3, nullptr, 10));
   case MaxDynamicShared:
