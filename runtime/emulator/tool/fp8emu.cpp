@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// fp8emu run PROGRAM …: the program, with the emulator for its CUDA driver. The program is found as a
-// shell finds it; the emulator, beside this tool.
+// fp8emu run PROGRAM …: the program, with the emulator for its CUDA driver and runtime. The program is found
+// as a shell finds it; the emulator, beside this tool.
 
 #include <cerrno>
 #include <cstdio>
@@ -17,8 +17,8 @@ namespace {
 const char *const kHelp =
     "usage: fp8emu run [options] PROGRAM [ARGUMENTS]\n"
     "\n"
-    "Runs a program with the emulator for its CUDA driver, and sums up at its end: kernels, launches,\n"
-    "findings, the slowest kernels.\n"
+    "Runs a program with the emulator for its CUDA driver and its CUDA runtime (libcudart.so), and sums up\n"
+    "at its end: kernels, launches, findings, the slowest kernels.\n"
     "\n"
     "  --chip=LIST     the devices, separated by commas: sm_89, sm_90a, sm_100a, sm_120a\n"
     "  --checks=WHICH  0, memory (all but memory order), 1 (all; the default), strict\n"
@@ -26,7 +26,8 @@ const char *const kHelp =
     "  --seed=N        the order of warps, blocks and completions\n"
     "  --threads=N     threads of the host that run blocks\n"
     "  --report=FILE   faults are appended to the file\n"
-    "  --profile=FILE  counts of all launches, as JSON\n";
+    "  --profile=FILE  counts of all launches, as JSON\n"
+    "  --preload       for programs whose libraries look for CUDA in folders of their own, as PyTorch's do\n";
 
 struct Option {
   const char *name, *variable;
@@ -36,8 +37,19 @@ const Option kOptions[] = {{"--chip=", "FP8EMU_CHIP"},       {"--checks=", "FP8E
                            {"--threads=", "FP8EMU_THREADS"}, {"--report=", "FP8EMU_REPORT"},
                            {"--profile=", "FP8EMU_PROFILE"}};
 
+/// Sets a variable that lists names to these, followed by those that it has.
+void prepend(const char *variable, const std::string &names) {
+  const char *others = std::getenv(variable);
+  setenv(variable, (others && *others ? names + ":" + others : names).c_str(), 1);
+}
+
 /// Sets the variable that an option stands for; false where there is no such option.
 bool take(const char *argument) {
+  if (std::strcmp(argument, "--preload") == 0) {
+    // The program finds them by LD_LIBRARY_PATH.
+    prepend("LD_PRELOAD", "libcuda.so.1:libcudart.so.13:libcudart.so.12");
+    return true;
+  }
   for (const Option &option : kOptions) {
     const size_t length = std::strlen(option.name);
     if (std::strncmp(argument, option.name, length) == 0)
@@ -73,8 +85,7 @@ int run(char **arguments) {
     return std::fprintf(stderr, "fp8emu: there is no lib/fp8emu/libcuda.so.1 beside %s\n",
                         ownFolder().c_str()),
            2;
-  const char *others = std::getenv("LD_LIBRARY_PATH");
-  setenv("LD_LIBRARY_PATH", (others && *others ? folder + ":" + others : folder).c_str(), 1);
+  prepend("LD_LIBRARY_PATH", folder);
   // Where Triton looks for the driver to link with.
   setenv("TRITON_LIBCUDA_PATH", folder.c_str(), 1);
   setenv("FP8EMU_SUMMARY", "1", 1);

@@ -74,13 +74,24 @@ struct Registry {
   }
 };
 
-/// The PTX of all the linked fat binaries, as one module.
+/// The PTX of all the linked fat binaries, as one module. One without PTX for the device is left out, as
+/// that of nvcc's device library; a symbol of it that is missing shows when the others are linked.
 CUresult loadLinked(const Wrapper &wrapper, CUmodule *module) {
+  char reason[512] = "";
+  int options[] = {5, 6}; // CU_JIT_ERROR_LOG_BUFFER and its size
+  void *values[] = {reason, reinterpret_cast<void *>(sizeof reason)};
   CUlinkState state = nullptr;
   CUresult code = cuLinkCreate_v2(0, nullptr, nullptr, &state);
+  unsigned added = 0;
   for (const void *const *one = wrapper.linked; code == CUDA_SUCCESS && *one; ++one) {
     Wrapper single = {kMagic, 1, *one, nullptr};
-    code = cuLinkAddData_v2(state, kFatBinary, &single, sizeof single, nullptr, 0, nullptr, nullptr);
+    code = cuLinkAddData_v2(state, kFatBinary, &single, sizeof single, nullptr, 2, options, values);
+    added += code == CUDA_SUCCESS;
+    code = code == CUDA_ERROR_NO_BINARY_FOR_GPU ? CUDA_SUCCESS : code;
+  }
+  if (code == CUDA_SUCCESS && !added) {
+    std::fprintf(stderr, "fp8emu: %s\n", reason);
+    code = CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   void *image = nullptr;
   size_t bytes = 0;

@@ -29,9 +29,20 @@ FP8EMU_API CUresult cuModuleGetGlobal(uint32_t *, unsigned *, CUmodule, const ch
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/// No table is known, by whatever identifier.
+/// No table is known, by whatever identifier. Programs with NVIDIA's runtime end here, and are told once.
 FP8EMU_API CUresult cuGetExportTable(const void **table, const void *) {
   if (table)
     *table = nullptr;
-  return CUDA_ERROR_NOT_FOUND;
+  return enter(
+      [](Driver &driver) {
+        static bool isSaid = false;
+        if (!isSaid)
+          driver.report(
+              "NVIDIA's CUDA runtime asks for a table of functions that is not documented, and that the "
+              "emulator does not have: compile the program with nvcc -cudart shared, and run it with "
+              "the emulator's libcudart.so (fp8emu run)");
+        isSaid = true;
+        fail(CUDA_ERROR_NOT_FOUND);
+      },
+      /*needsInit=*/false);
 }

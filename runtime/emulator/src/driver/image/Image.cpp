@@ -64,7 +64,9 @@ Image newestOf(const std::vector<FatEntry> &entries, const std::function<bool(co
     const std::string target = targetOf(entry.isPtx ? image.ptx : cubin.ptx[0]);
     if (!runs(target)) {
       others.insert(target);
-    } else if (bestTarget.empty() || rank(bestTarget) < rank(target)) {
+    } else if (bestTarget.empty() || rank(bestTarget) < rank(target) ||
+               // Of a cubin and the PTX it was made from, the PTX has the lines of the source.
+               (entry.isPtx && bestTarget == target)) {
       best = std::move(image);
       bestTarget = target;
     }
