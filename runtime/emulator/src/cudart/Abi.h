@@ -104,11 +104,16 @@ struct cudaFuncAttributes {
   int reserved[16];
 };
 
-struct cudaPointerAttributes {
+/// An address, as CUDA 12 describes it.
+struct cudaPointerAttributes12 {
   /// 0 not registered, 1 of the host, 2 of a device, 3 managed.
   int type;
   int device;
   void *devicePointer, *hostPointer;
+};
+/// The same, as CUDA 13 has it.
+struct cudaPointerAttributes13 {
+  cudaPointerAttributes12 own;
   long reserved[8];
 };
 

@@ -96,7 +96,7 @@ FP8CUDART_API cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
   return forward(cuMemGetInfo_v2, free, total);
 }
 
-FP8CUDART_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *address) {
+cudaError_t fp8emu::cudart::getAttributes(cudaPointerAttributes12 *out, const void *address) {
   return enter([=] {
     require(out);
     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE, _IS_MANAGED, _DEVICE_ORDINAL, _DEVICE_POINTER

@@ -82,6 +82,8 @@ CUDA_MEMCPY3D rowOf(void *to, const void *from, size_t bytes, cudaMemcpyKind kin
 extern const int kVersion;
 cudaError_t getProperties(cudaDeviceProp12 *out, int device);
 cudaError_t getProperties(cudaDeviceProp13 *out, int device);
+/// What an address belongs to.
+cudaError_t getAttributes(cudaPointerAttributes12 *out, const void *address);
 /// Adds a node of any kind to a graph.
 cudaError_t addNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                     const CUgraphEdgeData *edges, size_t count, const cudaGraphNodeParams *params);

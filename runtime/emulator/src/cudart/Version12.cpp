@@ -21,6 +21,10 @@ FP8CUDART_API cudaError_t cudaEventElapsedTime_v2(float *milliseconds, cudaEvent
   return forward(cuEventElapsedTime_v2, milliseconds, start, end);
 }
 
+FP8CUDART_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes12 *out, const void *address) {
+  return getAttributes(out, address);
+}
+
 FP8CUDART_API cudaError_t cudaMemAdvise_v2(const void *address, size_t bytes, int advice,
                                            CUmemLocation location) {
   return forward(cuMemAdvise_v2, number(address), bytes, advice, location);

@@ -14,6 +14,12 @@ FP8CUDART_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp13 *out, int dev
   return getProperties(out, device);
 }
 
+FP8CUDART_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes13 *out, const void *address) {
+  if (out)
+    *out = {};
+  return getAttributes(out ? &out->own : nullptr, address);
+}
+
 FP8CUDART_API cudaError_t cudaMemAdvise(const void *address, size_t bytes, int advice,
                                         CUmemLocation location) {
   return forward(cuMemAdvise_v2, number(address), bytes, advice, location);

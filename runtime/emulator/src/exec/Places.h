@@ -26,10 +26,7 @@ inline std::string sourceOf(const ptx::Module &module, const ptx::Instruction &i
   if (!instruction.sourceLine)
     return "";
   const ptx::SourceLine &line = module.sourceLines[instruction.sourceLine - 1];
-  for (const auto &[number, name] : module.files)
-    if (number == line.file)
-      return name + ":" + std::to_string(line.line);
-  return "";
+  return line.file ? module.files[line.file - 1].second + ":" + std::to_string(line.line) : "";
 }
 
 } // namespace fp8emu

@@ -52,8 +52,8 @@ SAME_PLACE(cudaFuncAttributes, ptxVersion, ptxVersion);
 SAME_PLACE(cudaFuncAttributes, maxDynamicSharedSizeBytes, maxDynamicSharedSizeBytes);
 SAME_PLACE(cudaFuncAttributes, requiredClusterDepth, requiredClusterDepth);
 SAME_PLACE(cudaFuncAttributes, nonPortableClusterSizeAllowed, nonPortableClusterSizeAllowed);
-SAME_SIZE(cudaPointerAttributes);
-SAME_PLACE(cudaPointerAttributes, hostPointer, hostPointer);
+static_assert(offsetof(cudaPointerAttributes12, hostPointer) ==
+              offsetof(cuda::cudaPointerAttributes, hostPointer));
 SAME_SIZE(cudaKernelNodeParams);
 SAME_PLACE(cudaKernelNodeParams, sharedMemBytes, sharedMemBytes);
 SAME_PLACE(cudaKernelNodeParams, extra, extra);
@@ -73,8 +73,10 @@ static_assert(sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) == sizeof(cuda::cudaGraphIns
 
 #if CUDA_VERSION >= 13000
 using Properties = cudaDeviceProp13;
+static_assert(sizeof(cudaPointerAttributes13) == sizeof(cuda::cudaPointerAttributes));
 #else
 using Properties = cudaDeviceProp12;
+static_assert(sizeof(cudaPointerAttributes12) == sizeof(cuda::cudaPointerAttributes));
 #endif
 #define SAME_PROPERTY(name)                                                                                  \
   static_assert(offsetof(Properties, name) == offsetof(cuda::cudaDeviceProp, name), #name)
