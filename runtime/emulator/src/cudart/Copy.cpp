@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Entry points: copying and filling memory, and variables. Which way a copy goes is told by its kind, or
-// by its addresses (cudaMemcpyDefault).
+// Entry points: copying and filling memory, and variables. The kind of a copy tells which way it goes, or
+// leaves it to the addresses (cudaMemcpyDefault).
 
 #include "Registry.h"
 

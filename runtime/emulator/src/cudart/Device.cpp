@@ -34,7 +34,7 @@ void checkDevice(int device) {
   require(device >= 0 && device < count, cudaErrorInvalidDevice);
 }
 
-/// What needs the driver alone.
+/// Runs the body of an entry point that needs the driver and no context.
 template <class Body>
 cudaError_t ask(const Body &body) {
   return enterWithoutContext([&] {
@@ -236,7 +236,7 @@ FP8CUDART_API cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *grea
   return forward(cuCtxGetStreamPriorityRange, least, greatest);
 }
 
-// Which part of a memory is a cache makes no difference, and banks have four bytes.
+// The emulator has no caches, and banks of four bytes.
 FP8CUDART_API cudaError_t cudaDeviceGetCacheConfig(int *config) {
   return enter([=] {
     require(config);

@@ -18,7 +18,7 @@ using namespace fp8emu::cudart;
 
 namespace {
 
-/// What nvcc's host code gives for a fat binary (fatbinary_section.h).
+/// The form in which nvcc's host code gives a fat binary (fatbinary_section.h).
 struct Wrapper {
   unsigned magic, version;
   const void *image;
@@ -208,7 +208,7 @@ Variable fp8emu::cudart::variableOf(const void *symbol) {
   std::lock_guard<std::mutex> lock(registry.mutex);
   auto found = registry.symbols.find(symbol);
   if (found == registry.symbols.end()) {
-    // What the host calls by its name is the managed variable itself.
+    // The name of a managed variable is the variable itself to the host.
     const Variable managed = managedAt(registry, number(symbol));
     require(managed.address == number(symbol), cudaErrorInvalidSymbol);
     return managed;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Entry points: versions, errors, and what all entry points share.
+// Entry points: versions, errors, and the common ground of all entry points.
 
 #include "Runtime.h"
 

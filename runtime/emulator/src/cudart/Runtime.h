@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What all entry points of the runtime share: the thread's device and last error, and a current
+// The common ground of all entry points of the runtime: the thread's device and last error, and a current
 // context.
 
 #ifndef FP8EMU_CUDART_RUNTIME_H
@@ -76,13 +76,13 @@ cudaMemcpy3DParms copyOf(const CUDA_MEMCPY3D &box);
 /// One row.
 CUDA_MEMCPY3D rowOf(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
 
-// What the two libraries call by different names, or give in different forms (Version.cpp):
+// The differences between the two libraries, in names and forms (Version12.cpp, Version13.cpp):
 
 /// The version of CUDA, as in 13000.
 extern const int kVersion;
 cudaError_t getProperties(cudaDeviceProp12 *out, int device);
 cudaError_t getProperties(cudaDeviceProp13 *out, int device);
-/// What an address belongs to.
+/// Tells the memory that an address belongs to.
 cudaError_t getAttributes(cudaPointerAttributes12 *out, const void *address);
 /// Adds a node of any kind to a graph.
 cudaError_t addNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,

@@ -73,7 +73,7 @@ struct FatBinary {
   } wrapper;
 };
 
-// What a program has one of for each kernel and variable: their addresses count.
+// A program has one of these for each kernel and variable: their addresses count.
 char scaleStub, factorShadow, callsShadow;
 void *sharedPointer;
 

@@ -28,8 +28,8 @@ struct Image {
 };
 
 /// Reads an image of so many bytes. Of a fat binary it takes the PTX for the latest chip among those
-/// whose target `runs`, before that of a cubin for the same. Throws ImageError where the image has machine code alone, is damaged, or has
-/// no PTX that `runs`.
+/// whose target `runs`, before that of a cubin for the same. Throws ImageError where the image has machine
+/// code alone, is damaged, or has no PTX that `runs`.
 Image readImage(const char *bytes, size_t size, const std::function<bool(const std::string &)> &runs);
 
 /// Throws ImageError where the PTX out of a cubin cannot be what its machine code was made from: a kernel

@@ -18,7 +18,7 @@ from programs import library_path
 SOURCES = pathlib.Path(__file__).resolve().parent / "programs"
 NVCC = shutil.which("nvcc", path=os.environ.get("PATH", "") + ":/usr/local/cuda/bin")
 
-#: The files of a program, its architecture, further options. Those of CUB and Thrust take 20 seconds to compile.
+#: The files of a program, its architecture, further options.
 PROGRAMS = {
     "memory": (["memory.cu"], 89, []),
     "memory_per_thread_stream": (["memory.cu"], 89, ["--default-stream=per-thread"]),
@@ -29,8 +29,9 @@ PROGRAMS = {
     "cub_device": (["cub_device.cu"], 89, []),
     "thrust_vectors": (["thrust_vectors.cu"], 89, []),
 }
-#: What is found of the mistake; an access beyond memory where nothing else is said.
+#: A word of the finding; others are accesses beyond memory.
 FINDINGS = {"kernels": "data race", "streams": "uninitialised", "groups": "data race"}
+#: Programs that take some 20 seconds to compile.
 SLOW = {"cub_device", "thrust_vectors"}
 CASES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in PROGRAMS]
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the programs share. Each checks its values and prints "ok"; with the argument "fault" it makes one
-// mistake, in the line that says so.
+// The checks that the programs share. Each program checks its values and prints "ok"; with the argument
+// "fault" it makes one mistake, in the line that says so.
 
 #ifndef FP8EMU_TEST_CUDART_CHECK_H
 #define FP8EMU_TEST_CUDART_CHECK_H
