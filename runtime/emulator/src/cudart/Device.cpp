@@ -182,7 +182,7 @@ FP8CUDART_API cudaError_t cudaDeviceReset() {
   return enterWithoutContext([=] {
     checkDevice(chosenDevice);
     const int device = currentDevice();
-    const CUcontext context = primaryOf(device);
+    CUcontext context = primaryOf(device);
     check(cuDevicePrimaryCtxReset_v2(device));
     forgetContext(context);
     return cudaSuccess;

@@ -53,7 +53,7 @@ CUlaunchConfig configOf(const cudaLaunchConfig_t &config) {
 cudaError_t launch(const void *kernel, const cudaLaunchConfig_t *config, void **parameters) {
   return enter([=] {
     require(config);
-    const CUfunction function = functionOf(kernel);
+    CUfunction function = functionOf(kernel);
     checkSizes(config->gridDim, config->blockDim);
     const CUlaunchConfig wanted = configOf(*config);
     return cuLaunchKernelEx(&wanted, function, parameters, nullptr);
@@ -114,7 +114,7 @@ FP8CUDART_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*functio
 FP8CUDART_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, const void *kernel) {
   return enter([=] {
     require(out);
-    const CUfunction function = functionOf(kernel);
+    CUfunction function = functionOf(kernel);
     *out = {};
     out->maxThreadsPerBlock = attributeOf(function, 0);
     out->sharedSizeBytes = size_t(attributeOf(function, 1));

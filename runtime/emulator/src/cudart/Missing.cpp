@@ -25,6 +25,8 @@ const char *const kTables = "the runtime's tables of functions are not documente
 #define MISSING(name, reason)                                                                                \
   FP8CUDART_API cudaError_t name() { return missing(#name, reason); }
 
+// The names are CUDA's.
+// NOLINTBEGIN(readability-identifier-naming)
 MISSING(cudaMallocArray, kArrays)
 MISSING(cudaMalloc3DArray, kArrays)
 MISSING(cudaMallocMipmappedArray, kArrays)
@@ -149,3 +151,4 @@ MISSING(cudaChooseDevice, kOthers)
 MISSING(cudaLaunchCooperativeKernelMultiDevice, kOthers)
 
 MISSING(cudaGetExportTable, kTables)
+// NOLINTEND(readability-identifier-naming)

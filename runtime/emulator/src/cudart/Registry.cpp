@@ -121,7 +121,7 @@ void bindManaged(const Binary &binary, CUmodule module) {
 
 /// The module of the fat binary in the current context.
 CUmodule moduleOf(Binary &binary) {
-  const CUcontext context = current();
+  CUcontext context = current();
   auto [at, isNew] = binary.loaded.try_emplace(context);
   Loaded &loaded = at->second;
   if (isNew && !binary.managed.empty() && binary.loaded.size() > 1) {
@@ -180,7 +180,7 @@ CUfunction fp8emu::cudart::functionOf(const void *kernel) {
   const Kernel *found = find(registry, kernel);
   if (!found) {
     // A kernel of a library; the driver knows its own handles.
-    const auto handle = reinterpret_cast<CUkernel>(const_cast<void *>(kernel));
+    auto *const handle = reinterpret_cast<CUkernel>(const_cast<void *>(kernel));
     require(cuKernelGetFunction(&function, handle) == CUDA_SUCCESS, cudaErrorInvalidDeviceFunction);
     return function;
   }

@@ -16,7 +16,7 @@
 
 namespace fp8emu {
 struct Kernel;
-}
+} // namespace fp8emu
 
 namespace fp8emu::driver {
 
