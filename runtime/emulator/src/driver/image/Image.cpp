@@ -84,6 +84,17 @@ Image newestOf(const std::vector<FatEntry> &entries, const std::function<bool(co
   throw ImageError("the fat binary has PTX for " + list(others) + ", which the device does not run");
 }
 
+/// Whether a kernel's parameters can be so many bytes in machine code: it may leave some out before a
+/// parameter that is aligned to more than the memory of parameters is, as a tensor map.
+bool fits(const FunctionCode &code, unsigned bytes) {
+  constexpr unsigned kAligned = 16;
+  unsigned alignment = 1;
+  for (const ParameterPlace &parameter : code.parameters)
+    alignment = std::max(alignment, parameter.alignment);
+  const unsigned most = code.parameterBytes + (alignment > kAligned ? alignment - 1 : 0);
+  return bytes >= code.parameterBytes && bytes <= most;
+}
+
 } // namespace
 
 Image fp8emu::driver::readImage(const char *bytes, size_t size,
@@ -110,7 +121,7 @@ void fp8emu::driver::checkIsCurrent(const Image &image,
     const Kernel *kernel = find(name);
     if (!kernel)
       stale("the PTX has no kernel " + name);
-    if (kernel->code->parameterBytes != bytes)
+    if (!fits(*kernel->code, bytes))
       stale("kernel " + name + " has " + std::to_string(kernel->code->parameterBytes) +
             " bytes of parameters in the PTX, and " + std::to_string(bytes) + " in the machine code");
   }

@@ -73,6 +73,13 @@ def test_ptx_that_is_not_that_of_the_machine_code(bench):
 
 
 @on("reductions")
+def test_parameters_that_machine_code_aligns(bench):
+    text = PTX + "\n.visible .entry map(.param .align 128 .b8 m[128], .param .u64 x) { ret; }\n"
+    assert number_of(bench, images.cubin([text], {"step": 8, "map": 136 + 112})) == 42
+    assert "map has 136 bytes of parameters in the PTX" in reason(bench, images.cubin([text], {"step": 8, "map": 136 + 128}))
+
+
+@on("reductions")
 def test_machine_code_alone(bench, capfd):
     for image in (images.cubin([], KERNELS), images.fat_binary(images.entry(images.ELF, 90, images.cubin([], KERNELS)))):
         text = reason(bench, image)
