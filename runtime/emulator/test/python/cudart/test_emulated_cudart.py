@@ -3,13 +3,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Programs of CUDA C++ that nvcc compiles with -cudart shared, run with `fp8emu run`. Each checks its values
-# and prints "ok"; with the argument "fault" it makes one mistake, which must be found with its line.
+# and prints "ok"; with the argument "fault" it makes one mistake, which must be found with its line. Python's
+# packages that use the runtime library run where they are installed.
 
+import importlib.util
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -111,3 +114,24 @@ def test_another_runtime_is_told_what_to_do(tool, tmp_path):
     subprocess.run([NVCC, "-cudart=static", source, "-o", program], check=True, timeout=300)
     done = run(tool, program)
     assert done.returncode == 1 and done.stderr.count("nvcc -cudart shared") == 1
+
+
+@pytest.mark.parametrize("chip", ["sm_89", "sm_90a"])
+@pytest.mark.parametrize("program, packages", [("torch_tensors.py", ["torch"]), ("tilelang_product.py", ["torch", "tilelang"])])
+def test_python_packages(tool, tmp_path, program, packages, chip):
+    """Packages that find NVIDIA's runtime in folders of their own, unless the emulator's is there before."""
+    missing = [package for package in packages if not importlib.util.find_spec(package)]
+    if missing:
+        pytest.skip("not installed: " + ", ".join(missing))
+    command = [tool, "run", "--preload", "--chip=" + chip, sys.executable, SOURCES.parents[1] / "programs" / program]
+    environment = {**os.environ, "HOME": str(tmp_path), "PATH": os.environ.get("PATH", "") + ":/usr/local/cuda/bin"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    if done.returncode == 77:
+        pytest.skip("this PyTorch has no CUDA")
+    assert done.returncode == 0 and done.stdout.endswith("ok\n") and not findings(done), done.stdout + done.stderr
+
+
+def test_libraries_are_there_before_others(tool):
+    """Of a program that knows neither of them."""
+    done = subprocess.run([tool, "run", "--preload", "cat", "/proc/self/maps"], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and all(name in done.stdout for name in ("libfp8emu.so", "libcudart.so.12", "libcudart.so.13"))
