@@ -128,7 +128,9 @@ void fp8emu::driver::setRows(Driver &driver, const CUDA_MEMSET_NODE_PARAMS &set)
     // The host's memory is filled where it is registered.
     require(driver.memory.inArena(row, 0) || isRegistered(driver, row, set.width * size));
     checkRange(driver, row, set.width * size);
-    for (size_t i = 0; i < set.width; ++i)
+    if (size == 1)
+      std::memset(reinterpret_cast<void *>(row), int(set.value), set.width);
+    for (size_t i = 0; size > 1 && i < set.width; ++i)
       std::memcpy(reinterpret_cast<char *>(row) + i * size, &set.value, size);
     noteWritten(driver, row, set.width * size);
   }
