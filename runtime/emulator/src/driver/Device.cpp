@@ -82,6 +82,8 @@ static int attribute(const Chip &chip, int which) {
     return 64 * 1024;
   case 10: // WARP_SIZE
     return 32;
+  case 11: // MAX_PITCH
+    return 0x7FFFFFFF;
   case 12: // MAX_REGISTERS_PER_BLOCK
   case 82: // MAX_REGISTERS_PER_MULTIPROCESSOR
     return 65536;
@@ -139,7 +141,9 @@ static int attribute(const Chip &chip, int which) {
 FP8EMU_API CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device) {
   return enter([=](Driver &driver) {
     require(value);
-    *value = attribute(driver.chip(device), which);
+    const Chip &chip = driver.chip(device);
+    // PCI_BUS_ID, as cuDeviceGetPCIBusId gives it.
+    *value = which == 33 ? device + 1 : attribute(chip, which);
   });
 }
 
