@@ -59,7 +59,6 @@ CUresult cuLibraryEnumerateKernels(CUkernel *, unsigned, CUlibrary);
 CUresult cuLibraryGetGlobal(CUdeviceptr *, size_t *, CUlibrary, const char *);
 CUresult cuLibraryGetManaged(CUdeviceptr *, size_t *, CUlibrary, const char *);
 CUresult cuKernelGetFunction(CUfunction *, CUkernel);
-CUresult cuKernelSetAttribute(int, int, CUkernel, CUdevice);
 
 CUresult cuFuncGetName(const char **, CUfunction);
 CUresult cuFuncGetParamInfo(CUfunction, size_t, size_t *, size_t *);
@@ -96,7 +95,6 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool, int, void *);
 CUresult cuMemPoolGetAttribute(CUmemoryPool, int, void *);
 CUresult cuMemPoolSetAccess(CUmemoryPool, const CUmemAccessDesc *, size_t);
 CUresult cuMemPoolGetAccess(int *, CUmemoryPool, CUmemLocation *);
-CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *);
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *, CUstream);
 CUresult cuMemsetD2D8Async(CUdeviceptr, size_t, unsigned char, size_t, size_t, CUstream);
 

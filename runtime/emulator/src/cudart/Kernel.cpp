@@ -142,8 +142,9 @@ FP8CUDART_API cudaError_t cudaFuncSetAttribute(const void *kernel, int which, in
 FP8CUDART_API cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, int which, int value,
                                                           int device) {
   return enter([=] {
-    require(device == currentDevice(), cudaErrorNotSupported);
-    return cuFuncSetAttribute(functionOf(kernel), which, value);
+    if (device != currentDevice())
+      return missing("cudaKernelSetAttributeForDevice of another device", "make the device current before");
+    return cudaError_t(cuFuncSetAttribute(functionOf(kernel), which, value));
   });
 }
 FP8CUDART_API cudaError_t cudaFuncGetName(const char **name, const void *kernel) {
