@@ -135,8 +135,9 @@ def RecomputeElements : Pass<"fp8-recompute-elements", "mlir::func::FuncOp"> {
     backward in any case (arguments, operands of matmuls of backward) costs nothing. Computing an
     element again costs an eighth of a byte for an operation, half a byte for a division and two bytes
     for a function such as tanh: random numbers stay kept. No bit of any result changes.
-    Unchanged: matmuls, reductions, gathers, and values that matmuls, casts to FP8, loops or branches
-    of backward read. The code of loops is not looked into.
+    Unchanged: matmuls, gathers, reductions and the code that reads their results (norms and softmaxes of
+    forward are fused by rows), and values that matmuls, reductions, casts to FP8, loops or branches of
+    backward read. The code of loops is not looked into.
 
     Example:
     ```mlir

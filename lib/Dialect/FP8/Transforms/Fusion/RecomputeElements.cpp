@@ -25,8 +25,8 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// What an operation costs for each element, in eighths of a byte that is kept: on a processor or GPU that
-/// moves a byte in the time of some ten operations.
+/// The cost of computing an element again, in eighths of a byte that is kept: processors and GPUs move a byte
+/// in the time of some ten operations.
 static constexpr int64_t kByte = 8, kOperation = 1, kDivision = 4, kMathFunction = 16;
 
 static bool isView(Operation *op) {
@@ -100,6 +100,7 @@ private:
   Operation *findReader(OpOperand &use) const;
   bool canReadCopy(OpOperand &use) const;
   void collect();
+  bool canRepeat(OpResult result) const;
   bool isKept(Value value) const { return kept.contains(getViewed(value)); }
   int64_t getCost(Value value) const;
   Value repeat(Value value, OpBuilder &builder, const llvm::SmallPtrSetImpl<Value> &saved, IRMapping &copies);
@@ -110,6 +111,8 @@ private:
   DenseMap<Value, Operation *> firstReaders;
   /// Tensors that are in memory until backward in any case.
   llvm::SmallPtrSet<Value, 32> kept;
+  /// Sums and extremes, and what is computed of them.
+  llvm::DenseSet<Value> ofSums;
 };
 
 } // namespace
@@ -132,13 +135,23 @@ bool Recomputation::canReadCopy(OpOperand &use) const {
   if (isView(reader))
     return llvm::all_of(reader->getResult(0).getUses(), [&](OpOperand &later) { return canReadCopy(later); });
   auto code = dyn_cast<linalg::LinalgOp>(reader);
-  return code && reader->getBlock() == &block && !linalg::isaContractionOpInterface(code);
+  return code && reader->getBlock() == &block && code.getNumReductionLoops() == 0;
+}
+
+/// Returns whether reductions are among what `op` computes or, as far as they are early, reads.
+static bool readsSums(Operation *op, const llvm::DenseSet<Value> &ofSums) {
+  auto code = dyn_cast<linalg::LinalgOp>(op);
+  return (code && code.getNumReductionLoops() != 0) ||
+         ((code || isView(op)) &&
+          llvm::any_of(op->getOperands(), [&](Value operand) { return ofSums.contains(operand); }));
 }
 
 void Recomputation::collect() {
   for (Operation &op : block) {
     if (&op == backward)
       break;
+    if (readsSums(&op, ofSums))
+      ofSums.insert(op.result_begin(), op.result_end());
     for (Value result : op.getResults()) {
       if (!isa<RankedTensorType>(result.getType()))
         continue;
@@ -161,6 +174,12 @@ void Recomputation::collect() {
     }
   }
   llvm::erase_if(needed, [&](Value value) { return isKept(value); });
+}
+
+/// Returns whether the code of a value can be copied. Norms and softmaxes, the code of sums, become one
+/// operation by rows in forward, which would fall apart if it had to hand over its sums.
+bool Recomputation::canRepeat(OpResult result) const {
+  return isEarly(result) && !isKept(result) && !ofSums.contains(result) && ::canRepeat(result.getOwner());
 }
 
 int64_t Recomputation::getCost(Value value) const {
@@ -186,9 +205,7 @@ Value Recomputation::repeat(Value value, OpBuilder &builder, const llvm::SmallPt
 unsigned Recomputation::run() {
   collect();
   SmallVector<Value> cut = findCheapestCut(
-      needed,
-      [&](OpResult result) { return isEarly(result) && !isKept(result) && canRepeat(result.getOwner()); },
-      [&](Value value) { return getCost(value); },
+      needed, [&](OpResult result) { return canRepeat(result); }, [&](Value value) { return getCost(value); },
       [](OpResult result) { return countWork(result.getOwner()); });
   llvm::SmallPtrSet<Value, 32> saved(llvm::from_range, cut);
   llvm::sort(needed, [&](Value a, Value b) {
