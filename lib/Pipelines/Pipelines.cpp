@@ -198,6 +198,9 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   addCleanUp(manager);
   // Tensors that were written in two ways, or in two branches, may have become one by now.
   manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
+  RecomputeElementsOptions operands;
+  operands.attention = true;
+  manager.addNestedPass<func::FuncOp>(createRecomputeElements(operands));
   manager.addNestedPass<func::FuncOp>(createExplainFusion());
   addStageVerifier(manager, "fusion");
 }

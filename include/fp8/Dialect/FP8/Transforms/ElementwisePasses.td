@@ -139,6 +139,11 @@ def RecomputeElements : Pass<"fp8-recompute-elements", "mlir::func::FuncOp"> {
     forward are fused by rows), and values that matmuls, reductions, casts to FP8, loops or branches of
     backward read. The code of loops is not looked into.
 
+    With `attention`, the gradient of attention reads copies in place of elementwise code: where a program
+    scales queries in f32, only those in bf16 are kept. The copies are written before it reads them, which
+    takes far less time than attention does. Elimination of common code leaves them alone, because they
+    are marked `fp8.again`.
+
     Example:
     ```mlir
     // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-recompute-elements))'
@@ -200,6 +205,9 @@ def RecomputeElements : Pass<"fp8-recompute-elements", "mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::fp8::FP8Dialect", "mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"attention", "attention", "bool", "false", "copies for the gradient of attention, instead of those for elementwise code">
+  ];
   let statistics = [Statistic<"recomputed", "recomputed", "Values that backward computes again">];
 }
 

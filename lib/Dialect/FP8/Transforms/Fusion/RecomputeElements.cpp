@@ -8,6 +8,7 @@
 #include "fp8/Analysis/CheapestCut.h"
 #include "fp8/Analysis/MemoryTraffic.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/Marks.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -91,7 +92,8 @@ namespace {
 /// The values of a block that operations before `backward` compute and later ones read.
 class Recomputation {
 public:
-  Recomputation(Block &block, Operation *backward) : block(block), backward(backward) {}
+  Recomputation(Block &block, Operation *backward, bool ofAttention)
+      : block(block), backward(backward), ofAttention(ofAttention) {}
   /// Returns how many values are computed again.
   unsigned run();
 
@@ -107,6 +109,7 @@ private:
 
   Block &block;
   Operation *backward;
+  bool ofAttention;
   SmallVector<Value> needed;
   DenseMap<Value, Operation *> firstReaders;
   /// Tensors that are in memory until backward in any case.
@@ -128,12 +131,14 @@ Operation *Recomputation::findReader(OpOperand &use) const {
   return reader && !reader->isBeforeInBlock(backward) ? reader : nullptr;
 }
 
-/// Returns whether code on elements reads a value, perhaps through views: a copy of the value's code can
-/// become part of it.
+/// Returns whether the reader of a value may read a copy, perhaps through views: code on elements, of which
+/// the copy's code becomes a part, or the gradient of attention.
 bool Recomputation::canReadCopy(OpOperand &use) const {
   Operation *reader = use.getOwner();
   if (isView(reader))
     return llvm::all_of(reader->getResult(0).getUses(), [&](OpOperand &later) { return canReadCopy(later); });
+  if (ofAttention)
+    return isa<AttentionGradOp, OnlineAttentionGradOp>(reader);
   auto code = dyn_cast<linalg::LinalgOp>(reader);
   return code && reader->getBlock() == &block && code.getNumReductionLoops() == 0;
 }
@@ -199,7 +204,10 @@ Value Recomputation::repeat(Value value, OpBuilder &builder, const llvm::SmallPt
   for (Value read : getReadValues(op))
     if (Value copy = repeat(read, builder, saved, copies); copy != read)
       copies.map(read, copy);
-  return builder.clone(*op, copies)->getResult(cast<OpResult>(value).getResultNumber());
+  Operation *copy = builder.clone(*op, copies);
+  if (isa<linalg::LinalgOp>(copy) && ofAttention)
+    copy->setAttr(kAgainAttrName, builder.getUnitAttr());
+  return copy->getResult(cast<OpResult>(value).getResultNumber());
 }
 
 unsigned Recomputation::run() {
@@ -229,6 +237,8 @@ unsigned Recomputation::run() {
 namespace {
 
 struct RecomputeElements : fp8::impl::RecomputeElementsBase<RecomputeElements> {
+  using Base::Base;
+
   void runOnOperation() final {
     for (Block &block : getOperation().getBody()) {
       auto backward = llvm::find_if(block, [](Operation &op) {
@@ -239,7 +249,7 @@ struct RecomputeElements : fp8::impl::RecomputeElementsBase<RecomputeElements> {
             .wasInterrupted();
       });
       if (backward != block.end())
-        recomputed += Recomputation(block, &*backward).run();
+        recomputed += Recomputation(block, &*backward, attention).run();
     }
   }
 };
