@@ -48,7 +48,7 @@ private:
   unsigned addValue(Value value);
   void addEdges(unsigned number);
   void addEdge(unsigned from, unsigned to, int64_t capacity);
-  int64_t augment(unsigned vertex, int64_t limit);
+  bool augment(unsigned start);
   void visit(unsigned vertex);
 
   function_ref<bool(OpResult)> canRepeat;
@@ -91,22 +91,32 @@ void CutFinder::addEdges(unsigned number) {
     addEdge(handedOver(number), wanted(addValue(read)), kUnlimited);
 }
 
-/// Sends flow along one path to the sink and returns the amount.
-int64_t CutFinder::augment(unsigned vertex, int64_t limit) {
-  if (vertex == kEnd)
-    return limit;
-  visited.set(vertex);
-  for (unsigned edge : edgesFrom[vertex]) {
-    if (edges[edge].capacity == 0 || visited.test(edges[edge].to))
-      continue;
-    int64_t sent = augment(edges[edge].to, std::min(limit, edges[edge].capacity));
-    if (sent == 0)
-      continue;
+/// Sends as much as possible along a shortest path to the sink. Returns whether there was one.
+bool CutFinder::augment(unsigned start) {
+  std::vector<unsigned> arrivals(edgesFrom.size()); // the edge by which a vertex was reached
+  SmallVector<unsigned> reached{start};
+  visited.reset();
+  visited.set(start);
+  for (size_t next = 0; next < reached.size() && !visited.test(kEnd); ++next)
+    for (unsigned edge : edgesFrom[reached[next]])
+      if (unsigned to = edges[edge].to; edges[edge].capacity > 0 && !visited.test(to)) {
+        visited.set(to);
+        arrivals[to] = edge;
+        reached.push_back(to);
+      }
+  if (!visited.test(kEnd))
+    return false;
+  auto forEachEdge = [&](auto visit) {
+    for (unsigned vertex = kEnd; vertex != start; vertex = edges[arrivals[vertex] ^ 1].to)
+      visit(arrivals[vertex]);
+  };
+  int64_t sent = kUnlimited;
+  forEachEdge([&](unsigned edge) { sent = std::min(sent, edges[edge].capacity); });
+  forEachEdge([&](unsigned edge) {
     edges[edge].capacity -= sent;
     edges[edge ^ 1].capacity += sent;
-    return sent;
-  }
-  return 0;
+  });
+  return true;
 }
 
 /// Marks the vertices that can still be reached.
@@ -127,8 +137,8 @@ SmallVector<Value> CutFinder::run(ArrayRef<Value> needed) {
     addEdges(i);
   visited.resize(edgesFrom.size());
   for (unsigned i = 0; i < count; ++i)
-    while (augment(wanted(i), kUnlimited) > 0)
-      visited.reset();
+    while (augment(wanted(i))) {
+    }
 
   visited.reset();
   for (unsigned i = 0; i < count; ++i)

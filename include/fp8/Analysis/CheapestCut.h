@@ -19,7 +19,7 @@ llvm::SmallVector<mlir::Value> getReadValues(mlir::Operation *op);
 
 /// Returns the set of values with the smallest total `cost` from which all `needed` values can be
 /// computed by repeating operations whose results `canRepeat` accepts. Of several such sets it
-/// returns the one that needs the fewest operations repeated: the minimum cut (Ford and Fulkerson)
+/// returns the one that needs the fewest operations repeated: the minimum cut (Edmonds and Karp)
 /// nearest to `needed`. Costs must be positive. A result that is computed again costs `work`, 0 or more,
 /// instead.
 llvm::SmallVector<mlir::Value> findCheapestCut(llvm::ArrayRef<mlir::Value> needed,

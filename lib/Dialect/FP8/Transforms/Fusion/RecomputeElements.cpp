@@ -56,7 +56,7 @@ static bool canRepeat(Operation *op) {
   return isView(op) || isa<tensor::EmptyOp, arith::ConstantOp>(op);
 }
 
-/// Returns what computing a result of `op` once more costs.
+/// Returns the cost of computing a result of `op` once more.
 static int64_t countWork(Operation *op) {
   auto code = dyn_cast<linalg::LinalgOp>(op);
   if (!code)
@@ -89,7 +89,8 @@ static bool isGradient(Operation *op) {
 
 namespace {
 
-/// The values of a block that operations before `backward` compute and later ones read.
+/// The values of a block that operations before `backward` compute and later ones read: early values, which
+/// late operations read.
 class Recomputation {
 public:
   Recomputation(Block &block, Operation *backward, bool ofAttention)
@@ -111,7 +112,8 @@ private:
   Operation *backward;
   bool ofAttention;
   SmallVector<Value> needed;
-  DenseMap<Value, Operation *> firstReaders;
+  /// The needed values by the first late operation that reads them.
+  DenseMap<Operation *, SmallVector<Value>> firstReads;
   /// Tensors that are in memory until backward in any case.
   llvm::SmallPtrSet<Value, 32> kept;
   /// Sums and extremes, and what is computed of them.
@@ -174,7 +176,7 @@ void Recomputation::collect() {
         kept.insert(getViewed(result));
       if (isRead && !isa<tensor::EmptyOp, arith::ConstantOp>(op)) {
         needed.push_back(result);
-        firstReaders[result] = first;
+        firstReads[first].push_back(result);
       }
     }
   }
@@ -216,21 +218,20 @@ unsigned Recomputation::run() {
       needed, [&](OpResult result) { return canRepeat(result); }, [&](Value value) { return getCost(value); },
       [](OpResult result) { return countWork(result.getOwner()); });
   llvm::SmallPtrSet<Value, 32> saved(llvm::from_range, cut);
-  llvm::sort(needed, [&](Value a, Value b) {
-    Operation *first = firstReaders[a], *second = firstReaders[b];
-    return first != second && first->isBeforeInBlock(second);
-  });
   unsigned count = 0;
   IRMapping copies;
-  for (Value value : needed) {
-    OpBuilder builder(firstReaders[value]);
-    Value copy = repeat(value, builder, saved, copies);
-    if (copy == value)
-      continue;
-    value.replaceUsesWithIf(
-        copy, [&](OpOperand &use) { return findReader(use) && use.getOwner() != copy.getDefiningOp(); });
-    ++count;
-  }
+  for (Operation &reader : llvm::make_range(backward->getIterator(), block.end()))
+    for (Value value : firstReads.lookup(&reader)) {
+      if (isKept(value))
+        continue;
+      OpBuilder builder(&reader);
+      Value copy = repeat(value, builder, saved, copies);
+      if (copy == value)
+        continue;
+      value.replaceUsesWithIf(
+          copy, [&](OpOperand &use) { return findReader(use) && use.getOwner() != copy.getDefiningOp(); });
+      ++count;
+    }
   return count;
 }
 
