@@ -137,7 +137,8 @@ def RecomputeElements : Pass<"fp8-recompute-elements", "mlir::func::FuncOp"> {
     for a function such as tanh: random numbers stay kept. No bit of any result changes.
     Unchanged: matmuls, gathers, reductions and the code that reads their results (norms and softmaxes of
     forward are fused by rows), and values that matmuls, reductions, casts to FP8, loops or branches of
-    backward read. The code of loops is not looked into.
+    backward read. The code of loops is not looked into. An optimization remark of the category `fp8-fusion`
+    tells of each copy at the location of its value.
 
     With `attention`, the gradient of attention reads copies in place of elementwise code: where a program
     scales queries in f32, only those in bf16 are kept. The copies are written before it reads them, which

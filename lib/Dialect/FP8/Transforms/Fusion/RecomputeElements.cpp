@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_RECOMPUTEELEMENTS
@@ -230,6 +231,8 @@ unsigned Recomputation::run() {
         continue;
       value.replaceUsesWithIf(
           copy, [&](OpOperand &use) { return findReader(use) && use.getOwner() != copy.getDefiningOp(); });
+      remark::passed(value.getLoc(), remark::RemarkOpts::name("ComputedAgain").category("fp8-fusion"))
+          << ("backward computes " + llvm::Twine(countBytes(value.getType())) + " bytes again").str();
       ++count;
     }
   return count;

@@ -1,4 +1,5 @@
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(fp8-recompute-elements,canonicalize))' | FileCheck %s
+// RUN: fp8-opt %s -split-input-file --remarks-filter=fp8-fusion --pass-pipeline='builtin.module(func.func(fp8-recompute-elements))' -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK --implicit-check-not=remark:
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (j)>
@@ -8,6 +9,8 @@
 #out = affine_map<(m, n, k) -> (m, n)>
 
 // The bf16 result of the first matmul is kept, and the two tensors of f32 that backward reads are computed from it again.
+// REMARK: remark: [Passed] ComputedAgain {{.*}}backward computes 128 bytes again
+// REMARK: remark: [Passed] ComputedAgain {{.*}}backward computes 128 bytes again
 // CHECK-LABEL: @from_fewer_bytes
 // CHECK: %[[H:.+]] = fp8.matmul role(fprop)
 // CHECK: %[[WIDE:.+]] = linalg.generic {{.*}} ins(%[[H]] : tensor<4x8xbf16>)
