@@ -148,7 +148,11 @@ const CodeNode *ElementCode::get(Value tensor, ArrayRef<AffineExpr> at) {
   const CodeNode *node = nodes.size() < kMostNodes ? expand(tensor, place) : nullptr;
   if (!node)
     node = addElement(tensor, place);
-  if (!node->tensor) {
+  // A view may have an element at plain indices that lies at a mixture of them in the tensor itself.
+  auto isPlain = [](AffineExpr expr) { return isa<AffineDimExpr, AffineConstantExpr>(expr); };
+  bool isPlainer =
+      node->kind == Kind::element && !llvm::all_of(node->place, isPlain) && llvm::all_of(place, isPlain);
+  if (!node->tensor || isPlainer) {
     auto *owned = const_cast<CodeNode *>(node);
     owned->tensor = tensor;
     owned->place = place;

@@ -63,6 +63,8 @@ ATTENTIONS = {
     "Roberta": (SIZES, [""]),
     "DistilBert": ({"dim": 32, "n_layers": 1, "n_heads": 2, "hidden_dim": 32, "vocab_size": 96}, [""]),
     "ViT": (SIZES | {"image_size": 32, "patch_size": 4}, [""]),
+    # Biases of windows are gathered for pairs of tokens in one dimension, and the second layer's windows have masks.
+    "Swin": ({"image_size": 32, "patch_size": 2, "window_size": 4, "embed_dim": 32, "depths": [2], "num_heads": [2], "drop_path_rate": 0.0}, ["", ""]),
     "GPT2": (GPT2, ["causal"]),
     "GPTJ": ({"n_embd": 32, "n_head": 2, "n_layer": 1, "rotary_dim": 8, "vocab_size": 96, "use_cache": False}, ["causal"]),
     "GPTNeoX": (DECODER, ["causal"]),
@@ -94,7 +96,7 @@ def test_models(name):
     model = getattr(transformers, name + "Model")(getattr(transformers, name + "Config")(**config)).train()
     tokens = torch.randint(1, 90, (2, 96))
     inputs = {"input_ids": tokens, "attention_mask": (torch.arange(96) < torch.tensor([[96], [60]])).long()}
-    if name == "ViT":
+    if "image_size" in config:
         inputs = {"pixel_values": torch.randn(2, 3, 32, 32)}
     if model.config.is_encoder_decoder:
         inputs["decoder_input_ids"] = tokens
