@@ -336,6 +336,7 @@ void Group::divideReduction(RewriterBase &rewriter, linalg::LinalgOp op, unsigne
   for (unsigned part = 0; part < sizes.size(); ++part)
     sums = sizes[part] == 1 ? addUnit(rewriter, op, loop, part, sums)
                             : SmallVector<Value>(clonePart(rewriter, op, loop, part, sums)->getResults());
+  copied.remove(op);
   rewriter.replaceOp(op, sums);
 }
 
