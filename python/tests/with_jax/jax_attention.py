@@ -57,6 +57,19 @@ def scaled_on_both(q, k, v):
     return output_of(jax.nn.softmax(jnp.where(causal_of(s), s, -1e30), axis=-1).astype(q.dtype), v)
 
 
+def rotary(q, k, v):
+    """The halves of a depth are turned by the position as a dimension of their own, in f32."""
+
+    def turn(x):
+        *rest, depth = x.shape
+        angles = jnp.arange(x.shape[1])[:, None] * 100.0 ** (jnp.arange(depth // 2) * (-2.0 / depth))
+        sine = jnp.stack([-jnp.sin(angles), jnp.sin(angles)], axis=1)[:, None]
+        pair = x.astype(jnp.float32).reshape(*rest, 2, depth // 2)
+        return (pair * jnp.cos(angles)[:, None, None] + jnp.flip(pair, 3) * sine).reshape(x.shape).astype(x.dtype)
+
+    return causal_where(turn(q), turn(k), v)
+
+
 def by_logarithm(q, k, v):
     return output_of(jnp.exp(jax.nn.log_softmax(scores_of(q, k), axis=-1)), v)
 
@@ -261,7 +274,7 @@ def over_heads(q, k, v):
 
 
 FUSED = [
-    *(plain, causal_where, causal_finfo, causal_added, scaled_on_both, by_logarithm, by_hand, softmax_where, padded, packed, window, prefix),
+    *(plain, causal_where, causal_finfo, rotary, causal_added, scaled_on_both, by_logarithm, by_hand, softmax_where, padded, packed, window, prefix),
     *(local_window, near, alibi, softcap, dropout, grouped_repeat, heads_first, by_vmap, jax_nn, cross, rematerialized),
     *(biased, shared_bias, relative, biased_masked, biased_causal),
     *(sink, sink_first, causal_sink_first, sink_by_hand, off_by_one),

@@ -48,6 +48,15 @@ def make_text(path, size=40000):
     return path
 
 
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("recipe", ["none", "delayed"])
+def test_attention_is_one_operation(run, tmp_path, recipe, target):
+    """In training and in evaluation, of every layer; keys after a token are left out."""
+    done = run("fp8-compile", HERE / "gpt.mlir", f"--recipe={recipe}", f"--target={target}", "--emit=fusion", "--report=json", "-o", tmp_path / "ir.mlir")
+    sites = json.loads(done.stdout)["attention"]
+    assert len(sites) == 2 * parameters.LAYERS and all((site["decision"], site["mask"]) == ("fused", "causal") for site in sites), sites
+
+
 def test_tensors_are_safetensors(tmp_path):
     a, b = numpy.arange(6, dtype=numpy.float32).reshape(2, 3), numpy.array([[1], [-2]], dtype=numpy.int32)
     file = tmp_path / "t.safetensors"
@@ -63,8 +72,7 @@ def test_tensors_are_safetensors(tmp_path):
 def test_tensors_reads_what_safetensors_writes(tmp_path):
     values = {"x": numpy.float32([[1.5, -2]]), "s": numpy.array(3, numpy.float32)}
     safetensors.numpy.save_file(values, tmp_path / "t", metadata={"version": "1"})
-    assert tensors.read(tmp_path / "t") == {
-        "x": ("F32", [1, 2], values["x"].tobytes()), "s": ("F32", [], values["s"].tobytes())}
+    assert tensors.read(tmp_path / "t") == {"x": ("F32", [1, 2], values["x"].tobytes()), "s": ("F32", [], values["s"].tobytes())}
 
 
 def test_batches_are_deterministic_windows_of_the_text():
@@ -157,12 +165,23 @@ def site(name, role, decision, reason=""):
 
 
 def test_summary_counts_every_contraction(tmp_path):
-    sites = [site("h0/qkv", "fprop", "fp8"), site("h1/qkv", "fprop", "fp8"), site("h0/qkv", "wgrad", "fp8"),
-             site("h1/attention", "other", "high", "no weight"), site("head", "fprop", "high", "keep")]
+    sites = [
+        site("h0/qkv", "fprop", "fp8"),
+        site("h1/qkv", "fprop", "fp8"),
+        site("h0/qkv", "wgrad", "fp8"),
+        site("h1/attention", "other", "high", "no weight"),
+        site("head", "fprop", "high", "keep"),
+    ]
     (tmp_path / "report.json").write_text(json.dumps({"sites": sites}))
     assert list(display.summary(tmp_path / "report.json")) == [
-        "   5 contractions found", "   3 in FP8: 2 fprop, 1 wgrad", "          h*/qkv",
-        "   1 kept: no weight", "          h*/attention", "   1 kept: keep", "          head"]
+        "   5 contractions found",
+        "   3 in FP8: 2 fprop, 1 wgrad",
+        "          h*/qkv",
+        "   1 kept: no weight",
+        "          h*/attention",
+        "   1 kept: keep",
+        "          head",
+    ]
 
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
@@ -255,13 +274,17 @@ def test_what_is_said_of_kernels(tmp_path):
     sites = [("h0/fc1", "wgmma e4m3"), ("h1/fc1", "wgmma e4m3; left operand copied first: it is so"), ("head", "wgmma bf16")]
     (tmp_path / "report").write_text(json.dumps({"sites": [{"site": site, "code": code} for site, code in sites]}))
     assert list(display.instructions(tmp_path / "report")) == [
-        "Instructions of the products:", "   2 wgmma e4m3", "          h*/fc1", "   1 wgmma bf16", "          head",
-        "     of all products, 1 read a copy of an operand, which lies otherwise in memory"]
+        "Instructions of the products:",
+        "   2 wgmma e4m3",
+        "          h*/fc1",
+        "   1 wgmma bf16",
+        "          head",
+        "     of all products, 1 read a copy of an operand, which lies otherwise in memory",
+    ]
     kernels = [{"calls": 1}, {"calls": 2}, {"calls": 0}]
     kinds = [{"name": "casts", "calls": 2}, {"name": "products", "calls": 1}, {"name": "outside kernels", "calls": 0}]
     (tmp_path / "profile").write_text(json.dumps({"kernels": kernels, "kinds": kinds, "step": {"calls": 3}}))
-    assert list(display.launches(tmp_path / "profile")) == [
-        "2 kernels, 3 launches per step:", "     2 casts", "     1 products"]
+    assert list(display.launches(tmp_path / "profile")) == ["2 kernels, 3 launches per step:", "     2 casts", "     1 products"]
 
 
 @pytest.mark.slow

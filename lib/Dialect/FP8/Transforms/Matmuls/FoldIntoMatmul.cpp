@@ -99,7 +99,8 @@ static bool roundBeforeReshape(RewriterBase &rewriter, MatmulOp op, OpOperand &o
   OperationState cast(loc, view->cast->getName(), source, type, view->cast->getAttrs());
   Value joined = tensor::CollapseShapeOp::create(rewriter, loc, rewriter.create(cast)->getResult(0),
                                                  collapse.getReassociationIndices());
-  rewriter.modifyOpInPlace(op, [&] { operand.set(joined); });
+  // All readers, so that the matmuls of forward and backward read one tensor.
+  rewriter.replaceAllUsesWith(producer->getResult(0), joined);
   return true;
 }
 

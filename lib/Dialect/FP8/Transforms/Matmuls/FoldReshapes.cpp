@@ -164,16 +164,54 @@ static void replaceResult(RewriterBase &rewriter, MatmulOp op, const Reshape &re
     fp8::detail::eraseUnused(rewriter, oldInit);
 }
 
+/// Keeps the depth of heads in one dimension: rotary positions turn its two halves, but the matmuls of
+/// attention and of its gradient have it whole. In a matmul with a batch, that is a dimension which is the
+/// innermost one of all tensors that split it. Drops reshapes that split nothing else, and returns the sizes
+/// of such dimensions, 0 for all others.
+static SmallVector<int64_t> joinDepth(MatmulOp op, MutableArrayRef<Reshape> reshapes) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  ContractionDims dims = op.getContractionDims();
+  SmallVector<int64_t> joined(maps[0].getNumDims(), 0);
+  if (dims.batch.empty())
+    return joined;
+  llvm::SmallBitVector others(joined.size());
+  for (unsigned dim : dims.batch)
+    others.set(dim);
+  for (auto [map, reshape] : llvm::zip(maps, reshapes))
+    for (unsigned i = 0; i < map.getNumResults(); ++i)
+      if (ArrayRef<int64_t> split = getSplit(reshape, i); !split.empty()) {
+        joined[map.getDimPosition(i)] = llvm::product_of(split);
+        if (i + 1 != map.getNumResults())
+          others.set(map.getDimPosition(i));
+      }
+  for (unsigned dim : others.set_bits())
+    joined[dim] = 0;
+  for (auto [map, reshape] : llvm::zip(maps, reshapes)) {
+    bool splitsOthers = false;
+    for (unsigned i = 0; i < map.getNumResults(); ++i)
+      splitsOthers |= !getSplit(reshape, i).empty() && joined[map.getDimPosition(i)] == 0;
+    if (!splitsOthers)
+      reshape = Reshape();
+  }
+  return joined;
+}
+
 bool fp8::detail::foldReshapes(RewriterBase &rewriter, MatmulOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   splitThirdTensor(rewriter, op);
   SmallVector<Reshape, 3> reshapes = findReshapes(op);
   bool isFiner = false;
   SmallVector<ArrayRef<int64_t>> coarsest = findCoarsestSplits(maps, reshapes);
+  SmallVector<int64_t> joined = joinDepth(op, reshapes);
+  for (auto [dim, size] : llvm::enumerate(joined))
+    if (size != 0)
+      coarsest[dim] = ArrayRef(size);
   for (auto [map, reshape] : llvm::zip(maps, reshapes))
     isFiner |= reshape.op && reshapeInTwoSteps(rewriter, map, reshape, coarsest);
-  if (isFiner)
+  if (isFiner) {
     reshapes = findReshapes(op);
+    (void)joinDepth(op, reshapes);
+  }
   SmallVector<ArrayRef<int64_t>> splits = agreeOnSplits(maps, reshapes);
   if (llvm::none_of(reshapes, [](const Reshape &reshape) { return reshape.op; }))
     return false;

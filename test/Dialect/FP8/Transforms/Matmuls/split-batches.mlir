@@ -131,3 +131,36 @@ func.func @no_code(%q: tensor<2x3x5x8xf32>, %k: tensor<2x3x6x8xf32>) -> tensor<6
     {indexing_maps = [affine_map<(b, i, j, d) -> (b, i, d)>, affine_map<(b, i, j, d) -> (b, j, d)>, affine_map<(b, i, j, d) -> (b, i, j)>]} -> tensor<6x5x6xf32>
   return %s : tensor<6x5x6xf32>
 }
+
+// -----
+
+// The depth of scores stays one dimension, though both operands have it in two halves; the batch is split.
+// CHECK-LABEL: @depth
+// CHECK-SAME: (%[[Q:[^ ]+]]: tensor<2x3x5x2x4xf32>, %[[K:[^ ]+]]: tensor<2x3x6x2x4xf32>)
+// CHECK-DAG: %[[QUERIES:.+]] = tensor.collapse_shape %[[Q]] {{\[}}[0], [1], [2], [3, 4]]
+// CHECK-DAG: %[[KEYS:.+]] = tensor.collapse_shape %[[K]] {{\[}}[0], [1], [2], [3, 4]]
+// CHECK: fp8.matmul {{.*}}ins(%[[QUERIES]], %[[KEYS]] : tensor<2x3x5x8xf32>, tensor<2x3x6x8xf32>) {{.*}} -> tensor<2x3x5x6xf32>
+func.func @depth(%q: tensor<2x3x5x2x4xf32>, %k: tensor<2x3x6x2x4xf32>) -> tensor<2x3x5x6xf32> {
+  %lhs = tensor.collapse_shape %q [[0, 1], [2], [3, 4]] : tensor<2x3x5x2x4xf32> into tensor<6x5x8xf32>
+  %rhs = tensor.collapse_shape %k [[0, 1], [2], [3, 4]] : tensor<2x3x6x2x4xf32> into tensor<6x6x8xf32>
+  %out = tensor.empty() : tensor<6x5x6xf32>
+  %s = fp8.matmul site("s") role(other) kinds(input, input) ins(%lhs, %rhs : tensor<6x5x8xf32>, tensor<6x6x8xf32>) outs(%out : tensor<6x5x6xf32>)
+    {indexing_maps = [affine_map<(b, i, j, d) -> (b, i, d)>, affine_map<(b, i, j, d) -> (b, j, d)>, affine_map<(b, i, j, d) -> (b, i, j)>]} -> tensor<6x5x6xf32>
+  %heads = tensor.expand_shape %s [[0, 1], [2], [3]] output_shape [2, 3, 5, 6] : tensor<6x5x6xf32> into tensor<2x3x5x6xf32>
+  return %heads : tensor<2x3x5x6xf32>
+}
+
+// -----
+
+// Without a batch, sums over two dimensions are one matmul of the tensors as they are.
+// CHECK-LABEL: @no_batch
+// CHECK-SAME: (%[[X:[^ ]+]]: tensor<5x2x4xf32>, %[[W:[^ ]+]]: tensor<6x2x4xf32>)
+// CHECK: fp8.matmul {{.*}}ins(%[[X]], %[[W]] :
+func.func @no_batch(%x: tensor<5x2x4xf32>, %w: tensor<6x2x4xf32>) -> tensor<5x6xf32> {
+  %lhs = tensor.collapse_shape %x [[0], [1, 2]] : tensor<5x2x4xf32> into tensor<5x8xf32>
+  %rhs = tensor.collapse_shape %w [[0], [1, 2]] : tensor<6x2x4xf32> into tensor<6x8xf32>
+  %out = tensor.empty() : tensor<5x6xf32>
+  %y = fp8.matmul site("s") role(fprop) kinds(input, weight) ins(%lhs, %rhs : tensor<5x8xf32>, tensor<6x8xf32>) outs(%out : tensor<5x6xf32>)
+    {indexing_maps = [affine_map<(i, j, d) -> (i, d)>, affine_map<(i, j, d) -> (j, d)>, affine_map<(i, j, d) -> (i, j)>]} -> tensor<5x6xf32>
+  return %y : tensor<5x6xf32>
+}
