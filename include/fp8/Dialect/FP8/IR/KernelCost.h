@@ -36,7 +36,7 @@ struct KernelCost {
   /// Floating-point operations: two for a fused multiply-add, one for any other operation or
   /// function; none for constants, casts, comparisons and selections.
   std::optional<int64_t> operations;
-  /// Of the matmul, or of attention, that a kernel for a GPU computes, if its sizes are static.
+  /// The clocks of a GPU kernel of a matmul or of attention, if its sizes are static.
   std::optional<MatmulClocks> matmul = {};
 
   /// Returns the cost of both, of code without matmuls; a count that is unknown of one is unknown of the sum.

@@ -39,10 +39,10 @@ struct TimeCalibration {
   double attentionInstructions = 4.2;
   /// The share of the memory's rate that matmuls reach: a copy's, 2,950 to 3,000 GB/s of 3,350.
   double copyShare = 0.888;
-  /// That of casts: the mean of 2,220 to 2,780 and 2,460 to 3,010 GB/s.
+  /// The share that casts reach: the mean of 2,220 to 2,780 and 2,460 to 3,010 GB/s.
   double castShare = 0.776;
-  /// That of code without a kernel of its own, a thread per element or a team of threads per row: from the
-  /// four steps of a GPT.
+  /// The share that code without a kernel of its own reaches, a thread per element or a team of threads per
+  /// row: from the four steps of a GPT.
   double loopShare = 0.403;
 };
 
